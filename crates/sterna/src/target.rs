@@ -1,0 +1,72 @@
+//! What is sampled: a log density with its score, for whole batches.
+
+use crate::{Batch, Result, streams::RowStream};
+
+/// Log density and score of each row of a batch.
+#[derive(Clone, Debug, Default)]
+pub struct Evaluation {
+    /// log π̃(x), one per row; −∞ where the density vanishes.
+    pub log_density: Vec<f64>,
+    /// ∇ log π̃(x), one row per row.
+    pub score: Batch,
+}
+
+impl Evaluation {
+    /// Room for `rows` points of length `dim`.
+    pub fn zeros(rows: usize, dim: usize) -> Self {
+        Self { log_density: vec![0.0; rows], score: Batch::zeros(rows, dim) }
+    }
+
+    /// Changes the number of rows, allocating only beyond the largest number so far.
+    pub fn set_rows(&mut self, rows: usize) {
+        self.log_density.resize(rows, 0.0);
+        self.score.set_rows(rows);
+    }
+}
+
+/// An unnormalised density on ℝᵈ. [`evaluate`](Target::evaluate) is the one method to write.
+///
+/// ```
+/// use sterna::{Batch, Evaluation, Result, Target};
+///
+/// /// A standard normal, unnormalised.
+/// struct Bowl;
+///
+/// impl Target for Bowl {
+///     fn dim(&self) -> usize {
+///         2
+///     }
+///     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
+///         for i in 0..x.rows() {
+///             out.log_density[i] = -0.5 * x.row(i).iter().map(|x| x * x).sum::<f64>();
+///             for (score, x) in out.score.row_mut(i).iter_mut().zip(x.row(i)) {
+///                 *score = -x;
+///             }
+///         }
+///         Ok(())
+///     }
+/// }
+/// let mut out = Evaluation::zeros(1, 2);
+/// Bowl.evaluate(&Batch::from_vec(2, vec![3.0, 4.0]), &mut out).unwrap();
+/// assert_eq!(out.log_density, [-12.5]);
+/// ```
+pub trait Target: Send + Sync {
+    /// Length of a point.
+    fn dim(&self) -> usize;
+
+    /// Writes log density and score of every row; `out` has as many rows as `x`.
+    ///
+    /// A row whose density cannot be computed is data, not an error: write NaN or −∞ and the move
+    /// is rejected and counted. `Err` stops the run. A row's result must depend on that row alone.
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()>;
+
+    /// log ∫ π̃, where it is known.
+    fn log_z(&self) -> Option<f64> {
+        None
+    }
+
+    /// Draws one exact sample into `x`, where that is possible; `false` leaves `x` alone.
+    fn draw(&self, _stream: &mut RowStream, _x: &mut [f64]) -> bool {
+        false
+    }
+}
