@@ -7,6 +7,7 @@ mod error;
 pub mod lanes;
 pub mod streams;
 mod target;
+pub mod targets;
 pub mod transport;
 
 pub use batch::Batch;
