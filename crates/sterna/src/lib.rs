@@ -1,15 +1,38 @@
 //! Parallel tempering, accelerated by transports.
 //!
-//! The modules follow the paper *Accelerated Parallel Tempering via Neural Transports*.
+//! The modules follow the paper *Accelerated Parallel Tempering via Neural Transports*; start with
+//! [`iteration`], which is its Algorithm 1.
 
+pub mod accelerator;
+pub mod accelerators;
+pub mod adaptation;
 mod batch;
+mod ensemble;
 mod error;
+pub mod estimates;
+pub mod explorer;
+pub mod explorers;
+mod index_process;
+pub mod iteration;
 pub mod lanes;
+pub mod path;
+pub mod paths;
+pub mod records;
+pub mod run;
+pub mod schedule;
 pub mod streams;
+mod swap;
 mod target;
 pub mod targets;
 pub mod transport;
 
 pub use batch::Batch;
+pub use ensemble::Ensemble;
 pub use error::{Error, Result};
+pub use index_process::{IndexProcess, even_odd};
+pub use iteration::{Recorder, Sampler, Step, Workspace, iterate};
+pub use path::Points;
+pub use schedule::Schedule;
+pub use streams::Streams;
+pub use swap::{Swap, decide};
 pub use target::{Evaluation, Target};

@@ -1,0 +1,5 @@
+//! Members of the family of accelerators.
+
+mod identity;
+
+pub use identity::Identity;

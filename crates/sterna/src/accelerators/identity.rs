@@ -1,0 +1,43 @@
+//! K = 0: nothing moves. That is parallel tempering.
+
+use crate::Result;
+use crate::accelerator::{Accelerator, Direction, Journey, Travellers};
+use crate::path::AnnealingPath;
+use crate::streams::Streams;
+
+/// The identity: w(x) = π̃ⁿ(x) / π̃ⁿ⁻¹(x) (eq. 3). On the geometric path it asks the target nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Identity;
+
+impl Accelerator for Identity {
+    fn steps(&self) -> usize {
+        0
+    }
+
+    fn travel(
+        &self,
+        direction: Direction,
+        path: &dyn AnnealingPath,
+        _streams: &Streams,
+        _iteration: u64,
+        travellers: &Travellers,
+        journey: &mut Journey,
+    ) -> Result<()> {
+        let Journey { points, log_weight, beta } = journey;
+        log_weight.copy_from_slice(&points.log_density);
+        for (beta, interval) in beta.iter_mut().zip(&travellers.interval) {
+            *beta = match direction {
+                Direction::Forward => interval.upper,
+                Direction::Backward => interval.lower,
+            };
+        }
+        path.move_to(beta, points)?;
+        for (log_weight, there) in log_weight.iter_mut().zip(&points.log_density) {
+            *log_weight = match direction {
+                Direction::Forward => there - *log_weight,
+                Direction::Backward => *log_weight - there,
+            };
+        }
+        Ok(())
+    }
+}

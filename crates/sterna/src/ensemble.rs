@@ -1,0 +1,95 @@
+//! X_t: the replicas of one or several independent ladders, and who sits where.
+
+use crate::index_process::IndexProcess;
+use crate::path::{AnnealingPath, Points};
+use crate::streams::{Phase, Streams};
+use crate::{Error, Result, Schedule};
+
+/// The state of `copies` independent ladders advanced as one batch. Row `copy · chains + m` is
+/// replica m of a copy.
+#[derive(Clone, Debug)]
+pub struct Ensemble {
+    first_copy: usize,
+    chains: usize,
+    /// Replicas, evaluated at the β of the chain each sits on.
+    pub points: Points,
+    /// One index process per copy.
+    pub index: Vec<IndexProcess>,
+}
+
+impl Ensemble {
+    /// Replicas drawn from the reference; those of copy c have the streams of copy `first_copy + c`,
+    /// so a copy's fate does not depend on which others share its batch.
+    pub fn start(
+        path: &dyn AnnealingPath,
+        streams: &Streams,
+        schedule: &Schedule,
+        first_copy: usize,
+        copies: usize,
+    ) -> Result<Self> {
+        let chains = schedule.chains();
+        let rows = copies * chains;
+        let mut points = Points::zeros(rows, path.dim());
+        let keys: Vec<u32> = (0..rows).map(|row| (first_copy * chains + row) as u32).collect();
+        path.draw_reference(streams, Phase::Start.into(), 0, &keys, &mut points.x);
+        let index = vec![IndexProcess::new(chains); copies];
+        let mut ensemble = Self { first_copy, chains, points, index };
+        let betas: Vec<f64> = (0..rows).map(|row| schedule.betas()[ensemble.chain(row)]).collect();
+        path.evaluate(&betas, &mut ensemble.points)?;
+        ensemble.check_start()?;
+        Ok(ensemble)
+    }
+
+    fn check_start(&self) -> Result<()> {
+        let points = &self.points;
+        if let Some(row) = (0..points.rows()).find(|&row| points.is_bad(row)) {
+            let value = points.target.log_density[row];
+            return Err(Error::BadStart { replica: row, value, point: points.x.row(row).to_vec() });
+        }
+        if points.log_density.iter().all(|&l| l == f64::NEG_INFINITY) {
+            return Err(Error::NoStart { replicas: points.rows() });
+        }
+        Ok(())
+    }
+
+    /// Number of ladders.
+    pub fn copies(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Which of all ladders of a run the first one here is.
+    pub fn first_copy(&self) -> usize {
+        self.first_copy
+    }
+
+    /// Chains of each ladder.
+    pub fn chains(&self) -> usize {
+        self.chains
+    }
+
+    /// Chain on which a row sits.
+    pub fn chain(&self, row: usize) -> usize {
+        self.index[row / self.chains].chain(row % self.chains)
+    }
+
+    /// Row that sits on a chain of a copy.
+    pub fn row(&self, copy: usize, chain: usize) -> usize {
+        copy * self.chains + self.index[copy].replica(chain)
+    }
+
+    /// The row's number among all rows of a run: part of the key of its random numbers.
+    pub fn key(&self, row: usize) -> u32 {
+        (self.first_copy * self.chains + row) as u32
+    }
+
+    /// Round trips of all ladders since the beginning.
+    pub fn round_trips(&self) -> u64 {
+        self.index.iter().map(IndexProcess::round_trips).sum()
+    }
+
+    /// The same replicas on a ladder with another schedule, evaluated at their new β.
+    pub fn reschedule(&mut self, path: &dyn AnnealingPath, schedule: &Schedule) -> Result<()> {
+        let betas: Vec<f64> = (0..self.points.rows()).map(|row| schedule.betas()[self.chain(row)]).collect();
+        path.move_to(&betas, &mut self.points)
+    }
+}

@@ -1,0 +1,206 @@
+//! One iteration of Accelerated Parallel Tempering: Algorithm 1, line by line.
+
+use crate::accelerator::{Accelerator, Direction, Journey, Travellers};
+use crate::ensemble::Ensemble;
+use crate::explorer::{Explorer, Moves, Rows, Scratch};
+use crate::index_process::even_odd;
+use crate::path::{AnnealingPath, Points};
+use crate::streams::{Phase, Streams};
+use crate::swap::{Swap, decide};
+use crate::{Result, Schedule};
+use std::sync::Arc;
+
+/// Everything that stays frozen while a round runs.
+#[derive(Clone)]
+pub struct Sampler {
+    /// From reference to target.
+    pub path: Arc<dyn AnnealingPath>,
+    /// β of each chain.
+    pub schedule: Schedule,
+    /// Local moves.
+    pub explorer: Arc<dyn Explorer>,
+    /// What carries the proposals of swaps.
+    pub accelerator: Arc<dyn Accelerator>,
+    /// All randomness.
+    pub streams: Streams,
+}
+
+/// What an iteration did, for whoever keeps records.
+pub struct Step<'a> {
+    /// t.
+    pub iteration: u64,
+    /// The state after it.
+    pub ensemble: &'a Ensemble,
+    /// What was frozen.
+    pub sampler: &'a Sampler,
+    /// Local moves of each row; all zero for an exact draw.
+    pub moves: &'a [Moves],
+    /// The chain each row's local move was made on.
+    pub explored_chain: &'a [usize],
+    /// The swaps proposed.
+    pub swaps: &'a [Swap],
+    /// A proposal at which the target answered NaN or +∞: chain, row and point.
+    pub bad_point: Option<(usize, usize, &'a [f64])>,
+}
+
+/// Keeps what it needs of an iteration.
+pub trait Recorder {
+    /// Called once after each iteration.
+    fn record(&mut self, step: &Step) -> Result<()>;
+}
+
+/// Buffers of an iteration: made once, so that the loop allocates nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Workspace {
+    reference: Rows,
+    local: Rows,
+    moves: Vec<Moves>,
+    row_moves: Vec<Moves>,
+    explored_chain: Vec<usize>,
+    fresh: Points,
+    scratch: Scratch,
+    lower: Travellers,
+    upper: Travellers,
+    up: Journey,
+    down: Journey,
+    swaps: Vec<Swap>,
+    swap_keys: Vec<u32>,
+    uniforms: Vec<f64>,
+}
+
+impl Workspace {
+    /// Buffers for an ensemble.
+    pub fn new(ensemble: &Ensemble) -> Self {
+        let (rows, dim) = (ensemble.points.rows(), ensemble.points.x.dim());
+        Self {
+            fresh: Points::zeros(rows, dim),
+            scratch: Scratch::new(rows, dim),
+            up: Journey::new(rows, dim),
+            down: Journey::new(rows, dim),
+            ..Self::default()
+        }
+    }
+}
+
+/// Iteration t of Algorithm 1.
+pub fn iterate(
+    t: u64,
+    ensemble: &mut Ensemble,
+    sampler: &Sampler,
+    work: &mut Workspace,
+    out: &mut dyn Recorder,
+) -> Result<()> {
+    explore(t, ensemble, sampler, work)?; // line 3
+    propose(t, ensemble, sampler, work); // line 4
+    travel(t, ensemble, sampler, work)?; // lines 5–10
+    decide(&sampler.streams, t, &work.swap_keys, &mut work.uniforms, &mut work.swaps); // lines 11–12
+    apply(t, ensemble, work); // line 13
+    let bad_point = work.scratch.bad_point.as_ref();
+    let bad_point = bad_point.map(|(i, point)| (work.local.chain[*i], work.local.row[*i], &point[..]));
+    out.record(&Step {
+        iteration: t,
+        ensemble,
+        sampler,
+        moves: &work.row_moves,
+        explored_chain: &work.explored_chain,
+        swaps: &work.swaps,
+        bad_point,
+    })
+}
+
+/// Local exploration: exact draws on chain 0 where the path can, the explorer elsewhere.
+fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Workspace) -> Result<()> {
+    let path = &*sampler.path;
+    let exact = path.draws_reference();
+    work.reference.clear();
+    work.local.clear();
+    work.explored_chain.clear();
+    work.scratch.bad_point = None;
+    for row in 0..ensemble.points.rows() {
+        let chain = ensemble.chain(row);
+        let rows = if chain == 0 && exact { &mut work.reference } else { &mut work.local };
+        rows.push(row, ensemble.key(row), chain, sampler.schedule.betas()[chain]);
+        work.explored_chain.push(chain);
+    }
+    if !work.reference.is_empty() {
+        work.fresh.set_rows(work.reference.len());
+        path.draw_reference(&sampler.streams, Phase::Reference.into(), t, &work.reference.key, &mut work.fresh.x);
+        path.evaluate(&work.reference.beta, &mut work.fresh)?;
+        for (i, &row) in work.reference.row.iter().enumerate() {
+            ensemble.points.copy_row(row, &work.fresh, i);
+        }
+    }
+    work.moves.clear();
+    work.moves.resize(work.local.len(), Moves::default());
+    sampler.explorer.explore(
+        path,
+        &sampler.streams,
+        t,
+        &work.local,
+        &mut ensemble.points,
+        &mut work.moves,
+        &mut work.scratch,
+    )?;
+    work.row_moves.clear();
+    work.row_moves.resize(ensemble.points.rows(), Moves::default());
+    for (&row, &moves) in work.local.row.iter().zip(&work.moves) {
+        work.row_moves[row] = moves;
+    }
+    Ok(())
+}
+
+/// The pairs n ≡ t mod 2 of every ladder, and who would travel.
+fn propose(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) {
+    work.lower.clear();
+    work.upper.clear();
+    work.swaps.clear();
+    work.swap_keys.clear();
+    for copy in 0..ensemble.copies() {
+        for pair in even_odd(t, sampler.schedule.pairs()) {
+            let interval = sampler.schedule.interval(pair);
+            let (lower, upper) = (ensemble.row(copy, pair - 1), ensemble.row(copy, pair));
+            work.lower.push(lower, ensemble.key(lower), pair, interval);
+            work.upper.push(upper, ensemble.key(upper), pair, interval);
+            work.swaps.push(Swap { copy, pair, ..Swap::default() });
+            // Both partners can derive the swap's uniform: its key is the pair, not a row.
+            work.swap_keys.push(((ensemble.first_copy() + copy) * ensemble.chains() + pair) as u32);
+        }
+    }
+    work.uniforms.resize(work.swaps.len(), 0.0);
+}
+
+/// Forward from the lower chains, backward from the upper ones.
+fn travel(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) -> Result<()> {
+    let ways = [
+        (Direction::Forward, &work.lower, &mut work.up),
+        (Direction::Backward, &work.upper, &mut work.down),
+    ];
+    for (direction, travellers, journey) in ways {
+        journey.points.gather(&ensemble.points, &travellers.row);
+        journey.log_weight.resize(travellers.len(), 0.0);
+        journey.beta.resize(travellers.len(), 0.0);
+        if !travellers.is_empty() {
+            sampler.accelerator.travel(direction, &*sampler.path, &sampler.streams, t, travellers, journey)?;
+        }
+    }
+    for (i, swap) in work.swaps.iter_mut().enumerate() {
+        swap.log_forward = work.up.log_weight[i];
+        swap.log_backward = work.down.log_weight[i];
+    }
+    Ok(())
+}
+
+/// On acceptance each replica keeps its own end point and takes its partner's chain.
+fn apply(t: u64, ensemble: &mut Ensemble, work: &Workspace) {
+    for (i, swap) in work.swaps.iter().enumerate() {
+        if swap.accepted {
+            ensemble.points.copy_row(work.lower.row[i], &work.up.points, i);
+            ensemble.points.copy_row(work.upper.row[i], &work.down.points, i);
+        }
+    }
+    let mut swaps = work.swaps.iter();
+    for index in &mut ensemble.index {
+        // `propose` listed the pairs in the order in which the index process asks for them.
+        index.advance(t, |_pair| swaps.next().is_some_and(|swap| swap.accepted));
+    }
+}

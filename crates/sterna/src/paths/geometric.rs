@@ -1,0 +1,160 @@
+//! The geometric path η^{1−β} π^β: linear in β in log space, so a plain swap costs no evaluation (§2).
+
+use crate::lanes::{Kernel, Lanes, WIDTH, dispatch};
+use crate::path::{AnnealingPath, Points};
+use crate::streams::{PhaseKey, Streams};
+use crate::{Batch, Error, Result, Target};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A normalised normal with diagonal covariance, from which replicas start anew.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    mean: Vec<f64>,
+    standard_deviation: Vec<f64>,
+    precision: Vec<f64>,
+    log_normaliser: f64,
+}
+
+impl Reference {
+    /// N(0, I).
+    pub fn standard_normal(dim: usize) -> Self {
+        Self::normal(vec![0.0; dim], vec![1.0; dim])
+    }
+
+    /// A normal of the given means and standard deviations.
+    ///
+    /// # Panics
+    /// If lengths differ or a standard deviation is not positive.
+    pub fn normal(mean: Vec<f64>, standard_deviation: Vec<f64>) -> Self {
+        assert_eq!(mean.len(), standard_deviation.len());
+        assert!(standard_deviation.iter().all(|&s| s > 0.0 && s.is_finite()));
+        let log_volume: f64 = standard_deviation.iter().map(|s| s.ln()).sum();
+        Self {
+            precision: standard_deviation.iter().map(|s| 1.0 / (s * s)).collect(),
+            log_normaliser: -0.5 * mean.len() as f64 * std::f64::consts::TAU.ln() - log_volume,
+            mean,
+            standard_deviation,
+        }
+    }
+}
+
+/// π̃^β = η^{1−β} π̃^β.
+///
+/// ```
+/// use sterna::{paths::Geometric, targets::Gmm, path::AnnealingPath};
+/// let path = Geometric::from_standard_normal(Gmm::paper(10));
+/// assert_eq!(path.dim(), 10);
+/// ```
+pub struct Geometric {
+    reference: Reference,
+    target: Arc<dyn Target>,
+    evaluations: AtomicU64,
+}
+
+impl Geometric {
+    /// From a reference to a target of the same dimension.
+    pub fn new(reference: Reference, target: Arc<dyn Target>) -> Result<Self> {
+        let (found, expected) = (reference.mean.len(), target.dim());
+        if found != expected {
+            return Err(Error::Dimension { what: "the reference", found, expected });
+        }
+        Ok(Self { reference, target, evaluations: AtomicU64::new(0) })
+    }
+
+    /// From N(0, I).
+    pub fn from_standard_normal(target: impl Target + 'static) -> Self {
+        let reference = Reference::standard_normal(target.dim());
+        Self { reference, target: Arc::new(target), evaluations: AtomicU64::new(0) }
+    }
+}
+
+impl AnnealingPath for Geometric {
+    fn dim(&self) -> usize {
+        self.reference.mean.len()
+    }
+
+    fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
+        self.evaluations.fetch_add(points.rows() as u64, Ordering::Relaxed);
+        self.target.evaluate(&points.x, &mut points.target)?;
+        self.move_to(betas, points)
+    }
+
+    fn move_to(&self, betas: &[f64], points: &mut Points) -> Result<()> {
+        dispatch(Interpolate { reference: &self.reference, betas, points });
+        Ok(())
+    }
+
+    fn slopes(&self, _betas: &[f64], points: &Points, out: &mut [f64]) -> Result<()> {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = points.target.log_density[i] - points.log_reference[i];
+        }
+        Ok(())
+    }
+
+    fn draw_reference(&self, streams: &Streams, phase: PhaseKey, iteration: u64, rows: &[u32], x: &mut Batch) {
+        streams.normals(phase, iteration, rows, x);
+        let Reference { mean, standard_deviation, .. } = &self.reference;
+        for x in x.as_mut_slice().chunks_exact_mut(mean.len()) {
+            for ((x, mean), scale) in x.iter_mut().zip(mean).zip(standard_deviation) {
+                *x = x.mul_add(*scale, *mean);
+            }
+        }
+    }
+
+    fn log_z(&self) -> Option<f64> {
+        self.target.log_z()
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.evaluations.load(Ordering::Relaxed)
+    }
+}
+
+struct Interpolate<'a> {
+    reference: &'a Reference,
+    betas: &'a [f64],
+    points: &'a mut Points,
+}
+
+impl Kernel for Interpolate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let Points { x, log_density, score, log_reference, target } = self.points;
+        let dim = x.dim();
+        for (i, &beta) in self.betas.iter().enumerate() {
+            let (x, target_score) = (x.row(i), target.score.row(i));
+            let score = score.row_mut(i);
+            let (lanes_beta, minus_rest) = (L::splat(beta), L::splat(beta - 1.0));
+            let mut sum = L::splat(0.0);
+            for first in (0..dim).step_by(WIDTH) {
+                let range = first..dim.min(first + WIDTH);
+                let shift = L::load_some(&x[range.clone()]) - L::load_some(&self.reference.mean[range.clone()]);
+                let pull = shift * L::load_some(&self.reference.precision[range.clone()]);
+                sum = shift.mul_add(pull, sum);
+                let mut total = pull * minus_rest;
+                // At β = 0 the target has no say, whatever its score is there.
+                if beta > 0.0 {
+                    total = L::load_some(&target_score[range.clone()]).mul_add(lanes_beta, total);
+                }
+                total.store_some(&mut score[range]);
+            }
+            log_reference[i] = self.reference.log_normaliser - 0.5 * sum.sum();
+            log_density[i] = interpolate(beta, log_reference[i], target.log_density[i]);
+        }
+    }
+}
+
+/// (1−β) log η + β log π; a target that is no number, or +∞, counts as zero density.
+#[inline(always)]
+fn interpolate(beta: f64, log_reference: f64, log_target: f64) -> f64 {
+    if beta <= 0.0 {
+        log_reference
+    } else if log_target < f64::INFINITY {
+        (1.0 - beta) * log_reference + beta * log_target
+    } else {
+        f64::NEG_INFINITY
+    }
+}

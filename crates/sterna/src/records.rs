@@ -1,0 +1,277 @@
+//! What is kept of an iteration: sums for tuning, weights and draws for estimates.
+//!
+//! Everything is kept ladder by ladder and joined in their order, so no sum depends on how the
+//! ladders were spread over threads or batches.
+
+use crate::estimates::local_barrier;
+use crate::iteration::{Recorder, Step};
+use crate::{Batch, Result};
+
+/// Local moves on one chain of one ladder.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LocalMoves {
+    /// Sum of acceptance probabilities.
+    pub acceptance: f64,
+    /// Moves proposed.
+    pub proposed: u64,
+    /// Proposals at which the target answered NaN or +∞.
+    pub bad: u64,
+}
+
+/// A point at which the target answered NaN or +∞.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BadPoint {
+    /// Iteration of the first such proposal.
+    pub iteration: u64,
+    /// Chain it was proposed on.
+    pub chain: usize,
+    /// Replica it was proposed to, counted over all ladders.
+    pub replica: usize,
+    /// The point.
+    pub point: Vec<f64>,
+}
+
+/// Swaps of one pair in one ladder.
+#[derive(Clone, Debug, Default)]
+pub struct PairRecord {
+    /// Sum of |tanh(Δ/2)|.
+    pub rejection: f64,
+    /// Swaps proposed.
+    pub proposed: u64,
+    /// Swaps accepted.
+    pub accepted: u64,
+    /// log-weights of forward paths, in order of time; empty in tuning.
+    pub forward: Vec<f64>,
+    /// log-weights of backward paths.
+    pub backward: Vec<f64>,
+}
+
+/// Counts that every round keeps.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    chains: usize,
+    /// `local[copy · chains + chain]`.
+    pub local: Vec<LocalMoves>,
+    /// `pairs[copy · (chains − 1) + pair − 1]`.
+    pub pairs: Vec<PairRecord>,
+    /// The first bad point.
+    pub bad_point: Option<BadPoint>,
+    /// Iterations recorded.
+    pub iterations: u64,
+}
+
+impl Counts {
+    /// Nothing yet, for `copies` ladders.
+    pub fn new(copies: usize, chains: usize) -> Self {
+        Self {
+            chains,
+            local: vec![LocalMoves::default(); copies * chains],
+            pairs: vec![PairRecord::default(); copies * (chains - 1)],
+            bad_point: None,
+            iterations: 0,
+        }
+    }
+
+    fn add(&mut self, step: &Step) {
+        self.iterations += 1;
+        for (row, (moves, &chain)) in step.moves.iter().zip(step.explored_chain).enumerate() {
+            let local = &mut self.local[row / self.chains * self.chains + chain];
+            local.acceptance += moves.acceptance;
+            local.proposed += u64::from(moves.proposed);
+            local.bad += u64::from(moves.bad);
+        }
+        for swap in step.swaps {
+            let pair = &mut self.pairs[swap.copy * (self.chains - 1) + swap.pair - 1];
+            pair.rejection += swap.rejection;
+            pair.proposed += 1;
+            pair.accepted += u64::from(swap.accepted);
+        }
+        if let (None, Some((chain, row, point))) = (&self.bad_point, step.bad_point) {
+            let replica = step.ensemble.key(row) as usize;
+            self.bad_point = Some(BadPoint { iteration: step.iteration, chain, replica, point: point.to_vec() });
+        }
+    }
+
+    /// Mean acceptance of the local moves of each chain, over the given ladders.
+    pub fn acceptance<'a>(counts: impl Iterator<Item = &'a Counts> + Clone, chains: usize) -> Vec<f64> {
+        (0..chains)
+            .map(|chain| {
+                let all = counts.clone().flat_map(|c| c.local.iter().skip(chain).step_by(chains));
+                let (sum, n) = all.fold((0.0, 0), |(s, n), l| (s + l.acceptance, n + l.proposed));
+                sum / n as f64
+            })
+            .collect()
+    }
+
+    /// Rejection rate of each pair by the tanh estimator, over the given ladders.
+    pub fn rejection_rates<'a>(counts: impl Iterator<Item = &'a Counts> + Clone, chains: usize) -> Vec<f64> {
+        (0..chains - 1)
+            .map(|pair| {
+                let all = counts.clone().flat_map(|c| c.pairs.iter().skip(pair).step_by(chains - 1));
+                let (sum, n) = all.fold((0.0, 0), |(s, n), p| (s + p.rejection, n + p.proposed));
+                sum / n as f64
+            })
+            .collect()
+    }
+}
+
+/// What tuning learns from.
+#[derive(Clone, Debug)]
+pub struct TuningRecord {
+    /// Moves and swaps.
+    pub counts: Counts,
+    /// d log π^β/dβ of each chain, iteration by iteration, ladder by ladder.
+    slopes: Vec<Vec<f64>>,
+    /// Σ score² of each coordinate, one row per chain and ladder.
+    score_squares: Batch,
+    row_betas: Vec<f64>,
+    row_slopes: Vec<f64>,
+}
+
+impl TuningRecord {
+    /// Nothing yet.
+    pub fn new(copies: usize, chains: usize, dim: usize, iterations: usize) -> Self {
+        Self {
+            counts: Counts::new(copies, chains),
+            slopes: vec![Vec::with_capacity(iterations); copies * chains],
+            score_squares: Batch::zeros(copies * chains, dim),
+            row_betas: vec![0.0; copies * chains],
+            row_slopes: vec![0.0; copies * chains],
+        }
+    }
+
+    /// λ(β) at each chain.
+    pub fn local_barriers<'a>(records: impl Iterator<Item = &'a TuningRecord> + Clone, chains: usize) -> Vec<f64> {
+        (0..chains)
+            .map(|chain| {
+                let all = records.clone().flat_map(|r| r.slopes.iter().skip(chain).step_by(chains));
+                local_barrier(&mut all.flatten().copied().collect())
+            })
+            .collect()
+    }
+
+    /// E[score²] of each coordinate of each chain (chains × dim), shrunk towards the chain's mean by
+    /// the weight of five samples.
+    pub fn information<'a>(records: impl Iterator<Item = &'a TuningRecord> + Clone, chains: usize, dim: usize) -> Batch {
+        let mut out = Batch::zeros(chains, dim);
+        for chain in 0..chains {
+            let mut count = 0.0;
+            let row = out.row_mut(chain);
+            for record in records.clone() {
+                for ladder in record.score_squares.iter_rows().skip(chain).step_by(chains) {
+                    row.iter_mut().zip(ladder).for_each(|(sum, x)| *sum += x);
+                    count += record.counts.iterations as f64;
+                }
+            }
+            let mean = row.iter().sum::<f64>() / (count * dim as f64);
+            row.iter_mut().for_each(|x| *x = (*x + 5.0 * mean) / (count + 5.0));
+        }
+        out
+    }
+}
+
+impl Recorder for TuningRecord {
+    fn record(&mut self, step: &Step) -> Result<()> {
+        self.counts.add(step);
+        let ensemble = step.ensemble;
+        let chains = ensemble.chains();
+        for (row, beta) in self.row_betas.iter_mut().enumerate() {
+            *beta = step.sampler.schedule.betas()[ensemble.chain(row)];
+        }
+        step.sampler.path.slopes(&self.row_betas, &ensemble.points, &mut self.row_slopes)?;
+        for row in 0..self.row_betas.len() {
+            let place = row / chains * chains + ensemble.chain(row);
+            self.slopes[place].push(self.row_slopes[row]);
+            let sums = self.score_squares.row_mut(place);
+            for (sum, score) in sums.iter_mut().zip(ensemble.points.score.row(row)) {
+                let square = score * score;
+                *sum += if square.is_finite() { square } else { 0.0 };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Draws of the target chain of one ladder.
+#[derive(Clone, Debug, Default)]
+pub struct Draws {
+    /// Points, one after the other.
+    pub x: Vec<f64>,
+    /// log π̃ at each.
+    pub log_density: Vec<f64>,
+    /// The replica that sat on the target chain.
+    pub replica: Vec<u32>,
+}
+
+/// What estimates are made from.
+#[derive(Clone, Debug)]
+pub struct SamplingRecord {
+    /// Moves, swaps and their weights.
+    pub counts: Counts,
+    /// Draws of each ladder's target chain, every `thin`-th iteration.
+    pub draws: Vec<Draws>,
+    /// Round trips of each ladder in this record.
+    pub round_trips: Vec<u64>,
+    round_trips_before: Vec<u64>,
+    thin: u64,
+}
+
+impl SamplingRecord {
+    /// Room for `iterations` of the ladders in `ensemble`.
+    pub fn new(ensemble: &crate::Ensemble, iterations: u64, thin: u64) -> Self {
+        let copies = ensemble.copies();
+        let mut counts = Counts::new(copies, ensemble.chains());
+        let proposals = (iterations / 2 + 1) as usize;
+        for pair in &mut counts.pairs {
+            pair.forward.reserve_exact(proposals);
+            pair.backward.reserve_exact(proposals);
+        }
+        let kept = (iterations / thin + 1) as usize;
+        let draws = (0..copies)
+            .map(|_| Draws {
+                x: Vec::with_capacity(kept * ensemble.points.x.dim()),
+                log_density: Vec::with_capacity(kept),
+                replica: Vec::with_capacity(kept),
+            })
+            .collect();
+        Self {
+            counts,
+            draws,
+            round_trips: vec![0; copies],
+            round_trips_before: ensemble.index.iter().map(|i| i.round_trips()).collect(),
+            thin,
+        }
+    }
+}
+
+impl Recorder for SamplingRecord {
+    fn record(&mut self, step: &Step) -> Result<()> {
+        self.counts.add(step);
+        let ensemble = step.ensemble;
+        let chains = ensemble.chains();
+        for swap in step.swaps {
+            let pair = &mut self.counts.pairs[swap.copy * (chains - 1) + swap.pair - 1];
+            pair.forward.push(swap.log_forward);
+            pair.backward.push(swap.log_backward);
+        }
+        for (copy, index) in ensemble.index.iter().enumerate() {
+            self.round_trips[copy] = index.round_trips() - self.round_trips_before[copy];
+        }
+        if self.counts.iterations.is_multiple_of(self.thin) {
+            for (copy, draws) in self.draws.iter_mut().enumerate() {
+                let row = ensemble.row(copy, chains - 1);
+                draws.x.extend_from_slice(ensemble.points.x.row(row));
+                draws.log_density.push(ensemble.points.log_density[row]);
+                draws.replica.push(ensemble.index[copy].replica(chains - 1) as u32);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keeps nothing: burn-in.
+impl Recorder for () {
+    fn record(&mut self, _step: &Step) -> Result<()> {
+        Ok(())
+    }
+}

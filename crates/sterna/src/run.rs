@@ -1,0 +1,503 @@
+//! A whole run: tuning rounds, burn-in, sampling. Everything changes between rounds, by new values.
+
+use crate::accelerators::Identity;
+use crate::adaptation::{adapt_scales, adapt_step_sizes, move_sizes};
+use crate::ensemble::Ensemble;
+use crate::estimates::{LogZ, effective_sample_size, log_z, round_trip_rate};
+use crate::explorers::{Hmc, StepSizes};
+use crate::iteration::{Recorder, Sampler, Workspace, iterate};
+use crate::path::AnnealingPath;
+use crate::records::{BadPoint, Counts, SamplingRecord, TuningRecord};
+use crate::schedule::Schedule;
+use crate::streams::Streams;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// How local moves get their step sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepSize {
+    /// One number for all chains.
+    Fixed(f64),
+    /// One number for each chain.
+    PerChain(Vec<f64>),
+    /// Step size and diagonal mass per chain, adapted in tuning to this acceptance, then frozen.
+    Adapt {
+        /// Wanted mean acceptance probability.
+        acceptance: f64,
+    },
+}
+
+/// What the schedule is tuned on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Criterion {
+    /// The local barrier λ(β), which does not saturate.
+    Barrier,
+    /// Rejection rates: the paper's Algorithm 2.
+    Rejection,
+}
+
+/// Everything that defines a run, apart from the path.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Chains, so `chains − 1` pairs.
+    pub chains: usize,
+    /// Independent copies of the ladder.
+    pub ensembles: usize,
+    /// HMC proposals an iteration.
+    pub steps: usize,
+    /// Leapfrog steps a proposal; 1 is MALA.
+    pub leapfrog_steps: usize,
+    /// Step sizes of local moves.
+    pub step_size: StepSize,
+    /// Tuning rounds.
+    pub rounds: usize,
+    /// Iterations of a tuning round.
+    pub round_iterations: u64,
+    /// How many of those are not looked at by the tuning of the schedule.
+    pub round_burn_in: u64,
+    /// What the schedule is tuned on.
+    pub criterion: Criterion,
+    /// Iterations before sampling, with everything frozen.
+    pub burn_in: u64,
+    /// Iterations of sampling.
+    pub iterations: u64,
+    /// Keep every so many draws.
+    pub thin: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            chains: 10,
+            ensembles: 1,
+            steps: 1,
+            leapfrog_steps: 5,
+            step_size: StepSize::Adapt { acceptance: 0.8 },
+            rounds: 10,
+            round_iterations: 1100,
+            round_burn_in: 100,
+            criterion: Criterion::Barrier,
+            burn_in: 1000,
+            iterations: 100_000,
+            thin: 1,
+        }
+    }
+}
+
+impl Settings {
+    /// Names the first setting that cannot be, with a cure.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |field, value: String, cure| Err(Error::Setting { field, value, cure });
+        let step_is_bad = |s: &f64| !(*s > 0.0 && s.is_finite());
+        if self.chains < 2 {
+            return wrong("chains.count", self.chains.to_string(), "a ladder needs at least 2 chains");
+        }
+        if self.ensembles == 0 {
+            return wrong("chains.ensembles", "0".into(), "at least 1 ensemble is needed");
+        }
+        if (self.ensembles * self.chains) as u64 > u64::from(u32::MAX) {
+            return wrong("chains.ensembles", self.ensembles.to_string(), "there are too many replicas to number");
+        }
+        if self.steps == 0 || self.steps > 60 {
+            return wrong("explorer.steps", self.steps.to_string(), "between 1 and 60 moves an iteration are possible");
+        }
+        if self.leapfrog_steps == 0 {
+            return wrong("explorer.leapfrog_steps", "0".into(), "at least 1 leapfrog step is needed");
+        }
+        match &self.step_size {
+            StepSize::Fixed(s) if step_is_bad(s) => {
+                return wrong("explorer.step_size", s.to_string(), "a step size is a positive number");
+            }
+            StepSize::PerChain(all) if all.iter().any(step_is_bad) => {
+                return wrong("explorer.step_size", format!("{all:?}"), "step sizes are positive numbers");
+            }
+            StepSize::PerChain(all) if all.len() != self.chains => {
+                let cure = "one step size per chain is needed";
+                return wrong("explorer.step_size", format!("{} numbers", all.len()), cure);
+            }
+            StepSize::Adapt { acceptance } if !(*acceptance > 0.0 && *acceptance < 1.0) => {
+                let cure = "the wanted acceptance lies strictly between 0 and 1";
+                return wrong("explorer.acceptance", acceptance.to_string(), cure);
+            }
+            StepSize::Adapt { .. } if self.rounds == 0 => {
+                let cure = "step sizes adapt during tuning: give at least 1 round, or a number as explorer.step_size";
+                return wrong("schedule.rounds", "0".into(), cure);
+            }
+            _ => {}
+        }
+        if self.rounds > 0 && self.round_burn_in + 2 > self.round_iterations {
+            let cure = "a tuning round must be longer than its burn-in by at least 2 iterations";
+            return wrong("schedule.iterations", self.round_iterations.to_string(), cure);
+        }
+        if self.iterations == 0 {
+            return wrong("run.iterations", "0".into(), "at least 1 iteration is needed");
+        }
+        if self.thin == 0 || self.thin > self.iterations {
+            return wrong("run.thin", self.thin.to_string(), "keep at least one draw: 1 <= thin <= iterations");
+        }
+        Ok(())
+    }
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// In a tuning round, from 0.
+    Tuning(usize),
+    /// Before sampling, all frozen.
+    BurnIn,
+    /// Draws count.
+    Sampling,
+    /// All done.
+    Finished,
+}
+
+/// Some of the ladders with all they need: the unit that threads share out.
+struct Shard {
+    ensemble: Ensemble,
+    work: Workspace,
+    tuning: TuningRecord,
+    sampling: Option<SamplingRecord>,
+}
+
+/// A run that can be advanced piece by piece; how it is cut never changes a bit.
+///
+/// ```
+/// use sterna::{paths::Geometric, run::{Run, Settings}, targets::Normal};
+/// let path = Geometric::from_standard_normal(Normal::isotropic(3, 10.0));
+/// let settings = Settings { chains: 4, rounds: 4, iterations: 5_000, ..Settings::default() };
+/// let mut run = Run::new(std::sync::Arc::new(path), settings).unwrap();
+/// run.complete().unwrap();
+/// let log_z = run.results().log_z;
+/// assert!((log_z.bar + 1.5 * 10f64.ln()).abs() < 5.0 * log_z.standard_error);
+/// ```
+pub struct Run {
+    settings: Settings,
+    sampler: Sampler,
+    sizes: StepSizes,
+    shards: Vec<Shard>,
+    stage: Stage,
+    stage_iterations: u64,
+    iteration: u64,
+    local_barriers: Vec<f64>,
+    barrier_schedule: Schedule,
+}
+
+/// What a finished (or interrupted) run has found.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Sampling iterations so far.
+    pub iterations: u64,
+    /// The schedule in use.
+    pub schedule: Schedule,
+    /// Rejection rate of each pair, by the tanh estimator.
+    pub rejection_rates: Vec<f64>,
+    /// λ(β) on the schedule of the last tuning round: (β, λ).
+    pub local_barrier: Vec<(f64, f64)>,
+    /// Round trips of all ladders.
+    pub round_trips: u64,
+    /// Round trips per iteration and ladder.
+    pub round_trip_rate: f64,
+    /// What the rejection rates allow.
+    pub round_trip_rate_predicted: f64,
+    /// log Z in all its estimates.
+    pub log_z: LogZ,
+    /// Its true value, where known.
+    pub log_z_truth: Option<f64>,
+    /// Mean of each coordinate on the target chain with its standard error.
+    pub means: Vec<(f64, f64)>,
+    /// Effective sample size of each coordinate on the target chain.
+    pub ess: Vec<f64>,
+    /// Mean acceptance of local moves of each chain; NaN where draws are exact.
+    pub acceptance: Vec<f64>,
+    /// Step sizes in use.
+    pub sizes: StepSizes,
+    /// Proposals at which the target answered NaN or +∞, and the first of them.
+    pub bad: (u64, Option<BadPoint>),
+    /// Target evaluations, tuning included.
+    pub evaluations: u64,
+}
+
+impl Run {
+    /// Replicas drawn from the reference, uniform schedule, plain swaps.
+    pub fn new(path: Arc<dyn AnnealingPath>, settings: Settings) -> Result<Self> {
+        settings.check()?;
+        let (chains, dim) = (settings.chains, path.dim());
+        let sizes = match &settings.step_size {
+            StepSize::Fixed(size) => StepSizes::fixed(chains, dim, *size),
+            StepSize::PerChain(sizes) => StepSizes::per_chain(sizes.clone(), dim),
+            StepSize::Adapt { .. } => StepSizes::fixed(chains, dim, 0.1),
+        };
+        let schedule = Schedule::uniform(chains);
+        let sampler = Sampler {
+            path,
+            schedule: schedule.clone(),
+            explorer: explorer(&settings, &sizes),
+            accelerator: Arc::new(Identity),
+            streams: Streams::new(settings.seed),
+        };
+        let parts = rayon::current_num_threads().min(settings.ensembles);
+        let mut shards = Vec::with_capacity(parts);
+        let mut first = 0;
+        for part in 0..parts {
+            let copies = (settings.ensembles * (part + 1)) / parts - first;
+            let ensemble = Ensemble::start(&*sampler.path, &sampler.streams, &schedule, first, copies)?;
+            let work = Workspace::new(&ensemble);
+            let tuning = TuningRecord::new(copies, chains, dim, settings.round_iterations as usize);
+            shards.push(Shard { ensemble, work, tuning, sampling: None });
+            first += copies;
+        }
+        let mut run = Self {
+            local_barriers: vec![f64::NAN; chains],
+            barrier_schedule: schedule,
+            stage: Stage::Tuning(0),
+            stage_iterations: 0,
+            iteration: 0,
+            settings,
+            sampler,
+            sizes,
+            shards,
+        };
+        run.enter(Stage::Tuning(0));
+        Ok(run)
+    }
+
+    /// Where the run stands: stage, iterations done in it, iterations it has.
+    pub fn progress(&self) -> (Stage, u64, u64) {
+        let total = match self.stage {
+            Stage::Tuning(_) => self.settings.round_iterations,
+            Stage::BurnIn => self.settings.burn_in,
+            Stage::Sampling => self.settings.iterations,
+            Stage::Finished => 0,
+        };
+        (self.stage, self.stage_iterations, total)
+    }
+
+    /// Goes on to the end.
+    pub fn complete(&mut self) -> Result<()> {
+        while self.stage != Stage::Finished {
+            self.advance(u64::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on by at most `most` iterations of the present stage; to the next change at the latest.
+    pub fn advance(&mut self, most: u64) -> Result<()> {
+        let block = self.until_change().min(most);
+        let times = self.iteration + 1..self.iteration + block + 1;
+        let stage = self.stage;
+        self.iteration += block;
+        self.stage_iterations += block;
+        let sampler = &self.sampler;
+        self.shards.par_iter_mut().try_for_each(|shard| -> Result<()> {
+            let Shard { ensemble, work, tuning, sampling } = shard;
+            let mut nothing = ();
+            let out: &mut dyn Recorder = match stage {
+                Stage::Tuning(_) => tuning,
+                Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
+                Stage::BurnIn | Stage::Finished => &mut nothing,
+            };
+            times.clone().try_for_each(|t| iterate(t, ensemble, sampler, work, out))
+        })?;
+        self.change()
+    }
+
+    /// Iterations until something changes: a block of adaptation, the end of burn-in, of a round, of a stage.
+    fn until_change(&self) -> u64 {
+        let (_, done, total) = self.progress();
+        let next = match self.stage {
+            Stage::Tuning(_) if done < self.settings.round_burn_in => {
+                let block = self.adaptation_block();
+                (done / block + 1) * block
+            }
+            _ => total,
+        };
+        next.min(total) - done
+    }
+
+    /// Burn-in of a tuning round is cut into ten blocks; step sizes adapt after each.
+    fn adaptation_block(&self) -> u64 {
+        self.settings.round_burn_in.div_ceil(10).max(1)
+    }
+
+    /// Changes what is due at this iteration.
+    fn change(&mut self) -> Result<()> {
+        let (stage, done, total) = self.progress();
+        match stage {
+            Stage::Tuning(round) if done == total => {
+                self.tune(round)?;
+                self.enter(Stage::Tuning(round + 1));
+            }
+            Stage::Tuning(round) if done <= self.settings.round_burn_in => {
+                if done.is_multiple_of(self.adaptation_block()) || done == self.settings.round_burn_in {
+                    self.adapt(2.0 / (1.0 + round as f64));
+                    self.clear_tuning();
+                }
+            }
+            Stage::BurnIn if done == total => self.enter(Stage::Sampling),
+            Stage::Sampling if done == total => self.enter(Stage::Finished),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Enters a stage, passing over empty ones.
+    fn enter(&mut self, stage: Stage) {
+        self.stage = match stage {
+            Stage::Tuning(round) if round >= self.settings.rounds => return self.enter(Stage::BurnIn),
+            Stage::BurnIn if self.settings.burn_in == 0 => return self.enter(Stage::Sampling),
+            stage => stage,
+        };
+        self.stage_iterations = 0;
+        if stage == Stage::Sampling {
+            for shard in &mut self.shards {
+                let record = SamplingRecord::new(&shard.ensemble, self.settings.iterations, self.settings.thin);
+                shard.sampling = Some(record);
+            }
+        }
+        self.clear_tuning();
+    }
+
+    fn clear_tuning(&mut self) {
+        let iterations = self.settings.round_iterations as usize;
+        for shard in &mut self.shards {
+            let (copies, dim) = (shard.ensemble.copies(), shard.ensemble.points.x.dim());
+            shard.tuning = TuningRecord::new(copies, self.settings.chains, dim, iterations);
+        }
+    }
+
+    fn tuning_counts(&self) -> impl Iterator<Item = &Counts> + Clone {
+        self.shards.iter().map(|s| &s.tuning.counts)
+    }
+
+    fn adapt(&mut self, gain: f64) {
+        if let StepSize::Adapt { acceptance } = self.settings.step_size {
+            let measured = Counts::acceptance(self.tuning_counts(), self.settings.chains);
+            self.sizes = adapt_step_sizes(&self.sizes, &measured, acceptance, gain);
+            self.sampler.explorer = explorer(&self.settings, &self.sizes);
+        }
+    }
+
+    /// End of a round: new schedule, scales and step sizes.
+    fn tune(&mut self, _round: usize) -> Result<()> {
+        let chains = self.settings.chains;
+        self.adapt(1.0);
+        let records = self.shards.iter().map(|s| &s.tuning);
+        self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
+        self.barrier_schedule = self.sampler.schedule.clone();
+        let old = &self.sampler.schedule;
+        let new = match self.settings.criterion {
+            Criterion::Barrier => old.equalise_barrier(&self.local_barriers, chains),
+            Criterion::Rejection => {
+                old.equalise_rejections(&Counts::rejection_rates(self.tuning_counts(), chains))
+            }
+        };
+        if let StepSize::Adapt { .. } = self.settings.step_size {
+            let information = TuningRecord::information(records, chains, self.sampler.path.dim());
+            self.sizes = move_sizes(&adapt_scales(&self.sizes, &information), old, &new);
+            self.sampler.explorer = explorer(&self.settings, &self.sizes);
+        }
+        self.sampler.schedule = new;
+        for shard in &mut self.shards {
+            shard.ensemble.reschedule(&*self.sampler.path, &self.sampler.schedule)?;
+        }
+        Ok(())
+    }
+
+    /// What is frozen at present.
+    pub fn sampler(&self) -> &Sampler {
+        &self.sampler
+    }
+
+    /// Settings of the run.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Round trips since sampling began (before that, since the start).
+    pub fn round_trips(&self) -> u64 {
+        let of = |s: &Shard| match &s.sampling {
+            Some(record) => record.round_trips.iter().sum(),
+            None => s.ensemble.round_trips(),
+        };
+        self.shards.iter().map(of).sum()
+    }
+
+    /// Records of sampling, ladder after ladder. Empty before sampling has begun.
+    pub fn records(&self) -> impl Iterator<Item = &SamplingRecord> + Clone {
+        self.shards.iter().filter_map(|s| s.sampling.as_ref())
+    }
+
+    /// Estimates from the sampling so far.
+    ///
+    /// # Panics
+    /// If sampling has not begun.
+    pub fn results(&self) -> Results {
+        let chains = self.settings.chains;
+        let counts = self.records().map(|r| &r.counts);
+        let iterations = self.records().next().expect("sampling has begun").counts.iterations;
+        let rejection_rates = Counts::rejection_rates(counts.clone(), chains);
+        let round_trips = self.round_trips();
+        let works: Vec<Vec<_>> = counts
+            .clone()
+            .flat_map(|c| c.pairs.chunks_exact(chains - 1))
+            .map(|pairs| pairs.iter().map(|p| (&p.forward[..], &p.backward[..])).collect())
+            .collect();
+        let series = self.coordinate_series();
+        Results {
+            iterations,
+            schedule: self.sampler.schedule.clone(),
+            local_barrier: self
+                .barrier_schedule
+                .betas()
+                .iter()
+                .copied()
+                .zip(self.local_barriers.iter().copied())
+                .collect(),
+            round_trips,
+            round_trip_rate: round_trips as f64 / (iterations * self.settings.ensembles as u64) as f64,
+            round_trip_rate_predicted: round_trip_rate(&rejection_rates),
+            rejection_rates,
+            log_z: log_z(self.sampler.path.log_z_reference(), &works),
+            log_z_truth: self.sampler.path.log_z(),
+            means: series.iter().map(|s| pooled_mean(s)).collect(),
+            ess: series
+                .iter()
+                .map(|s| effective_sample_size(&s.iter().map(|c| &c[..]).collect::<Vec<_>>()))
+                .collect(),
+            acceptance: Counts::acceptance(counts.clone(), chains),
+            sizes: self.sizes.clone(),
+            bad: (
+                counts.clone().flat_map(|c| &c.local).map(|l| l.bad).sum(),
+                counts.clone().find_map(|c| c.bad_point.clone()),
+            ),
+            evaluations: self.sampler.path.evaluations(),
+        }
+    }
+
+    /// `[coordinate][ladder][draw]` of the target chain.
+    fn coordinate_series(&self) -> Vec<Vec<Vec<f64>>> {
+        let dim = self.sampler.path.dim();
+        let ladders = || self.records().flat_map(|r| &r.draws);
+        (0..dim)
+            .map(|j| ladders().map(|d| d.x.iter().skip(j).step_by(dim).copied().collect()).collect())
+            .collect()
+    }
+}
+
+/// Mean over independent ladders of equal length, and its standard error.
+fn pooled_mean(ladders: &[Vec<f64>]) -> (f64, f64) {
+    let each: Vec<_> = ladders.iter().map(|l| crate::estimates::mean_with_error(l)).collect();
+    let n = each.len() as f64;
+    let variance: f64 = each.iter().map(|(_, e)| e * e).sum();
+    (each.iter().map(|(m, _)| m).sum::<f64>() / n, variance.sqrt() / n)
+}
+
+fn explorer(settings: &Settings, sizes: &StepSizes) -> Arc<Hmc> {
+    let jitter = std::env::var("JIT").map(|v| v.parse().unwrap()).unwrap_or(0.0);
+    Arc::new(Hmc { steps: settings.steps, leapfrog_steps: settings.leapfrog_steps, sizes: sizes.clone(), jitter })
+}
