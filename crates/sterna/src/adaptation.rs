@@ -13,7 +13,10 @@ pub fn adapt_step_sizes(sizes: &StepSizes, acceptance: &[f64], wanted: f64, gain
         let change = if acceptance.is_finite() { gain * (acceptance - wanted) } else { 0.0 };
         (size * change.exp()).clamp(BOUNDS.0, BOUNDS.1)
     };
-    StepSizes { step_size: sizes.step_size.iter().zip(acceptance).map(adapt).collect(), scale: sizes.scale.clone() }
+    StepSizes {
+        step_size: sizes.step_size.iter().zip(acceptance).map(adapt).collect(),
+        scale: sizes.scale.clone(),
+    }
 }
 
 /// Coordinates scaled by 1/√E[score²], the local width of the density: on a mixture this is the

@@ -26,11 +26,7 @@ impl Batch {
     /// # Panics
     /// If `values` is not a whole number of rows of length `dim`.
     pub fn from_vec(dim: usize, values: Vec<f64>) -> Self {
-        assert!(
-            dim > 0 && values.len().is_multiple_of(dim),
-            "{} values are no rows of {dim}",
-            values.len()
-        );
+        assert!(dim > 0 && values.len().is_multiple_of(dim), "{} values are no rows of {dim}", values.len());
         Self { rows: values.len() / dim, values, dim }
     }
 

@@ -30,7 +30,9 @@ pub enum Error {
         point: Vec<f64>,
     },
     /// No starting point has a positive density.
-    #[error("the density vanishes at all {replicas} starting points drawn from the reference; do their supports overlap?")]
+    #[error(
+        "the density vanishes at all {replicas} starting points drawn from the reference; do their supports overlap?"
+    )]
     NoStart {
         /// How many were drawn.
         replicas: usize,

@@ -124,7 +124,10 @@ mod tests {
                 let to = i[m] + epsilon[m];
                 let pair = i[m].max(to);
                 let moves = (0..chains as i64).contains(&to) && swap[pair as usize];
-                assert!(!(0..chains as i64).contains(&to) || pair as u64 % 2 == t % 2, "parity of ε is wrong");
+                assert!(
+                    !(0..chains as i64).contains(&to) || pair as u64 % 2 == t % 2,
+                    "parity of ε is wrong"
+                );
                 if moves { i[m] = to } else { epsilon[m] = -epsilon[m] }
             }
             index.advance(t, |n| swap[n]);

@@ -124,11 +124,15 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
     }
     if !work.reference.is_empty() {
         work.fresh.set_rows(work.reference.len());
-        path.draw_reference(&sampler.streams, Phase::Reference.into(), t, &work.reference.key, &mut work.fresh.x);
+        path.draw_reference(
+            &sampler.streams,
+            Phase::Reference.into(),
+            t,
+            &work.reference.key,
+            &mut work.fresh.x,
+        );
         path.evaluate(&work.reference.beta, &mut work.fresh)?;
-        for (i, &row) in work.reference.row.iter().enumerate() {
-            ensemble.points.copy_row(row, &work.fresh, i);
-        }
+        ensemble.points.scatter(&work.reference.row, &work.fresh, |_| true);
     }
     work.moves.clear();
     work.moves.resize(work.local.len(), Moves::default());
@@ -171,16 +175,21 @@ fn propose(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace)
 
 /// Forward from the lower chains, backward from the upper ones.
 fn travel(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) -> Result<()> {
-    let ways = [
-        (Direction::Forward, &work.lower, &mut work.up),
-        (Direction::Backward, &work.upper, &mut work.down),
-    ];
+    let ways =
+        [(Direction::Forward, &work.lower, &mut work.up), (Direction::Backward, &work.upper, &mut work.down)];
     for (direction, travellers, journey) in ways {
         journey.points.gather(&ensemble.points, &travellers.row);
         journey.log_weight.resize(travellers.len(), 0.0);
         journey.beta.resize(travellers.len(), 0.0);
         if !travellers.is_empty() {
-            sampler.accelerator.travel(direction, &*sampler.path, &sampler.streams, t, travellers, journey)?;
+            sampler.accelerator.travel(
+                direction,
+                &*sampler.path,
+                &sampler.streams,
+                t,
+                travellers,
+                journey,
+            )?;
         }
     }
     for (i, swap) in work.swaps.iter_mut().enumerate() {
@@ -192,12 +201,9 @@ fn travel(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) 
 
 /// On acceptance each replica keeps its own end point and takes its partner's chain.
 fn apply(t: u64, ensemble: &mut Ensemble, work: &Workspace) {
-    for (i, swap) in work.swaps.iter().enumerate() {
-        if swap.accepted {
-            ensemble.points.copy_row(work.lower.row[i], &work.up.points, i);
-            ensemble.points.copy_row(work.upper.row[i], &work.down.points, i);
-        }
-    }
+    let accepted = |i: usize| work.swaps[i].accepted;
+    ensemble.points.scatter(&work.lower.row, &work.up.points, accepted);
+    ensemble.points.scatter(&work.upper.row, &work.down.points, accepted);
     let mut swaps = work.swaps.iter();
     for index in &mut ensemble.index {
         // `propose` listed the pairs in the order in which the index process asks for them.

@@ -1,5 +1,6 @@
 //! The annealing path π^β from reference (β = 0) to target (β = 1) (§2).
 
+use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::{PhaseKey, Streams};
 use crate::{Batch, Evaluation, Result};
 
@@ -45,22 +46,25 @@ impl Points {
         self.target.set_rows(rows);
     }
 
-    /// Row `i` becomes a copy of row `j` of `other`.
-    pub fn copy_row(&mut self, i: usize, other: &Points, j: usize) {
-        self.x.row_mut(i).copy_from_slice(other.x.row(j));
-        self.log_density[i] = other.log_density[j];
-        self.score.row_mut(i).copy_from_slice(other.score.row(j));
-        self.log_reference[i] = other.log_reference[j];
-        self.target.log_density[i] = other.target.log_density[j];
-        self.target.score.row_mut(i).copy_from_slice(other.target.score.row(j));
-    }
-
     /// Becomes the given rows of `other`, in that order.
     pub fn gather(&mut self, other: &Points, rows: &[usize]) {
         self.set_rows(rows.len());
+        dispatch(CopyRows { to: self, from: other, rows: rows.len(), pair: |i| Some((i, rows[i])) });
+    }
+
+    /// As `gather`, but only points, log densities and scores: enough where all is evaluated anew.
+    pub fn gather_state(&mut self, other: &Points, rows: &[usize]) {
+        self.set_rows(rows.len());
         for (i, &row) in rows.iter().enumerate() {
-            self.copy_row(i, other, row);
+            self.log_density[i] = other.log_density[row];
         }
+        dispatch(CopyState { to: self, from: other, rows });
+    }
+
+    /// Row `rows[i]` becomes row i of `other`, wherever `wanted(i)`.
+    pub fn scatter(&mut self, rows: &[usize], other: &Points, wanted: impl Fn(usize) -> bool) {
+        let pair = |i: usize| wanted(i).then(|| (rows[i], i));
+        dispatch(CopyRows { to: self, from: other, rows: rows.len(), pair });
     }
 
     /// Whether the target answered NaN or +∞ at row `i`.
@@ -68,6 +72,53 @@ impl Points {
         let value = self.target.log_density[i];
         value.is_nan() || value == f64::INFINITY
     }
+}
+
+/// Copies rows; short rows are copied in line, where a call to `memcpy` would cost more than the copy.
+struct CopyRows<'a, F> {
+    to: &'a mut Points,
+    from: &'a Points,
+    rows: usize,
+    /// (to, from) of the i-th row.
+    pair: F,
+}
+impl<F: Fn(usize) -> Option<(usize, usize)>> Kernel for CopyRows<'_, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let (to, from) = (self.to, self.from);
+        for (i, j) in (0..self.rows).filter_map(self.pair) {
+            copy::<L>(to.x.row_mut(i), from.x.row(j));
+            copy::<L>(to.score.row_mut(i), from.score.row(j));
+            copy::<L>(to.target.score.row_mut(i), from.target.score.row(j));
+            to.log_density[i] = from.log_density[j];
+            to.log_reference[i] = from.log_reference[j];
+            to.target.log_density[i] = from.target.log_density[j];
+        }
+    }
+}
+
+struct CopyState<'a> {
+    to: &'a mut Points,
+    from: &'a Points,
+    rows: &'a [usize],
+}
+impl Kernel for CopyState<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        for (i, &j) in self.rows.iter().enumerate() {
+            copy::<L>(self.to.x.row_mut(i), self.from.x.row(j));
+            copy::<L>(self.to.score.row_mut(i), self.from.score.row(j));
+        }
+    }
+}
+
+#[inline(always)]
+fn copy<L: Lanes>(to: &mut [f64], from: &[f64]) {
+    for_each_chunk!(from.len(), |chunk| {
+        L::load_some(&from[chunk.clone()]).store_some(&mut to[chunk]);
+    });
 }
 
 /// A path of unnormalised densities. Row i of every call is meant at `betas[i]`.

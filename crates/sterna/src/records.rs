@@ -88,7 +88,8 @@ impl Counts {
         }
         if let (None, Some((chain, row, point))) = (&self.bad_point, step.bad_point) {
             let replica = step.ensemble.key(row) as usize;
-            self.bad_point = Some(BadPoint { iteration: step.iteration, chain, replica, point: point.to_vec() });
+            self.bad_point =
+                Some(BadPoint { iteration: step.iteration, chain, replica, point: point.to_vec() });
         }
     }
 
@@ -141,7 +142,10 @@ impl TuningRecord {
     }
 
     /// λ(β) at each chain.
-    pub fn local_barriers<'a>(records: impl Iterator<Item = &'a TuningRecord> + Clone, chains: usize) -> Vec<f64> {
+    pub fn local_barriers<'a>(
+        records: impl Iterator<Item = &'a TuningRecord> + Clone,
+        chains: usize,
+    ) -> Vec<f64> {
         (0..chains)
             .map(|chain| {
                 let all = records.clone().flat_map(|r| r.slopes.iter().skip(chain).step_by(chains));
@@ -152,7 +156,11 @@ impl TuningRecord {
 
     /// E[score²] of each coordinate of each chain (chains × dim), shrunk towards the chain's mean by
     /// the weight of five samples.
-    pub fn information<'a>(records: impl Iterator<Item = &'a TuningRecord> + Clone, chains: usize, dim: usize) -> Batch {
+    pub fn information<'a>(
+        records: impl Iterator<Item = &'a TuningRecord> + Clone,
+        chains: usize,
+        dim: usize,
+    ) -> Batch {
         let mut out = Batch::zeros(chains, dim);
         for chain in 0..chains {
             let mut count = 0.0;

@@ -76,7 +76,7 @@ impl Default for Settings {
             ensembles: 1,
             steps: 1,
             leapfrog_steps: 5,
-            step_size: StepSize::Adapt { acceptance: 0.8 },
+            step_size: StepSize::Adapt { acceptance: 0.92 },
             rounds: 10,
             round_iterations: 1100,
             round_burn_in: 100,
@@ -100,10 +100,18 @@ impl Settings {
             return wrong("chains.ensembles", "0".into(), "at least 1 ensemble is needed");
         }
         if (self.ensembles * self.chains) as u64 > u64::from(u32::MAX) {
-            return wrong("chains.ensembles", self.ensembles.to_string(), "there are too many replicas to number");
+            return wrong(
+                "chains.ensembles",
+                self.ensembles.to_string(),
+                "there are too many replicas to number",
+            );
         }
         if self.steps == 0 || self.steps > 60 {
-            return wrong("explorer.steps", self.steps.to_string(), "between 1 and 60 moves an iteration are possible");
+            return wrong(
+                "explorer.steps",
+                self.steps.to_string(),
+                "between 1 and 60 moves an iteration are possible",
+            );
         }
         if self.leapfrog_steps == 0 {
             return wrong("explorer.leapfrog_steps", "0".into(), "at least 1 leapfrog step is needed");
@@ -137,7 +145,11 @@ impl Settings {
             return wrong("run.iterations", "0".into(), "at least 1 iteration is needed");
         }
         if self.thin == 0 || self.thin > self.iterations {
-            return wrong("run.thin", self.thin.to_string(), "keep at least one draw: 1 <= thin <= iterations");
+            return wrong(
+                "run.thin",
+                self.thin.to_string(),
+                "keep at least one draw: 1 <= thin <= iterations",
+            );
         }
         Ok(())
     }
@@ -324,6 +336,11 @@ impl Run {
         self.settings.round_burn_in.div_ceil(10).max(1)
     }
 
+    fn ends_adaptation_block(&self, done: u64) -> bool {
+        let burn_in = self.settings.round_burn_in;
+        done == burn_in || (done < burn_in && done.is_multiple_of(self.adaptation_block()))
+    }
+
     /// Changes what is due at this iteration.
     fn change(&mut self) -> Result<()> {
         let (stage, done, total) = self.progress();
@@ -332,11 +349,9 @@ impl Run {
                 self.tune(round)?;
                 self.enter(Stage::Tuning(round + 1));
             }
-            Stage::Tuning(round) if done <= self.settings.round_burn_in => {
-                if done.is_multiple_of(self.adaptation_block()) || done == self.settings.round_burn_in {
-                    self.adapt(2.0 / (1.0 + round as f64));
-                    self.clear_tuning();
-                }
+            Stage::Tuning(round) if self.ends_adaptation_block(done) => {
+                self.adapt(2.0 / (1.0 + round as f64));
+                self.clear_tuning();
             }
             Stage::BurnIn if done == total => self.enter(Stage::Sampling),
             Stage::Sampling if done == total => self.enter(Stage::Finished),
@@ -355,7 +370,8 @@ impl Run {
         self.stage_iterations = 0;
         if stage == Stage::Sampling {
             for shard in &mut self.shards {
-                let record = SamplingRecord::new(&shard.ensemble, self.settings.iterations, self.settings.thin);
+                let record =
+                    SamplingRecord::new(&shard.ensemble, self.settings.iterations, self.settings.thin);
                 shard.sampling = Some(record);
             }
         }
@@ -498,6 +514,11 @@ fn pooled_mean(ladders: &[Vec<f64>]) -> (f64, f64) {
 }
 
 fn explorer(settings: &Settings, sizes: &StepSizes) -> Arc<Hmc> {
-    let jitter = std::env::var("JIT").map(|v| v.parse().unwrap()).unwrap_or(0.0);
-    Arc::new(Hmc { steps: settings.steps, leapfrog_steps: settings.leapfrog_steps, sizes: sizes.clone(), jitter })
+    let jitter = if matches!(settings.step_size, StepSize::Adapt { .. }) { 0.5 } else { 0.0 };
+    Arc::new(Hmc {
+        steps: settings.steps,
+        leapfrog_steps: settings.leapfrog_steps,
+        sizes: sizes.clone(),
+        jitter,
+    })
 }

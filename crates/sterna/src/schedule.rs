@@ -196,18 +196,24 @@ mod tests {
             assert!((curve.at(x) - y).abs() < 1e-14, "{x}: {} {y}", curve.at(x));
         }
     }
-    const PCHIP_FROM_SCIPY: [f64; 4] = [0.010_550_769_230_769_233, 0.799_087_407_407_407_2, 2.458_096_601_073_345, 2.587_125_581_395_349];
+    const PCHIP_FROM_SCIPY: [f64; 4] =
+        [0.010_550_769_230_769_233, 0.799_087_407_407_407_2, 2.458_096_601_073_345, 2.587_125_581_395_349];
 
     #[test]
     fn tuning_survives_zeros_ones_and_nan() {
         let schedule = Schedule::uniform(6);
-        for rejections in [[0.0; 5], [1.0; 5], [f64::NAN; 5], [0.0, 1.0, f64::NAN, 1e-300, 1.0], [1.0, 0.0, 0.0, 0.0, 0.0]]
+        for rejections in
+            [[0.0; 5], [1.0; 5], [f64::NAN; 5], [0.0, 1.0, f64::NAN, 1e-300, 1.0], [1.0, 0.0, 0.0, 0.0, 0.0]]
         {
             let tuned = schedule.equalise_rejections(&rejections);
             assert!(Schedule::new(tuned.betas().to_vec()).is_ok(), "{rejections:?}: {tuned:?}");
         }
-        for lambda in [[0.0; 6], [f64::NAN; 6], [1e9, 0.0, 1e-9, f64::INFINITY, 3.0, 2.0], [1e300, 1.0, 1.0, 1.0, 1.0, 1.0]]
-        {
+        for lambda in [
+            [0.0; 6],
+            [f64::NAN; 6],
+            [1e9, 0.0, 1e-9, f64::INFINITY, 3.0, 2.0],
+            [1e300, 1.0, 1.0, 1.0, 1.0, 1.0],
+        ] {
             for chains in [2, 6, 40] {
                 let tuned = schedule.equalise_barrier(&lambda, chains);
                 assert!(Schedule::new(tuned.betas().to_vec()).is_ok(), "{lambda:?}: {tuned:?}");
@@ -238,7 +244,9 @@ mod tests {
 
     #[test]
     fn bad_schedules_are_refused() {
-        for betas in [vec![0.0, 0.5, 0.5, 1.0], vec![0.1, 1.0], vec![0.0, 0.9], vec![0.0, f64::NAN, 1.0], vec![]] {
+        for betas in
+            [vec![0.0, 0.5, 0.5, 1.0], vec![0.1, 1.0], vec![0.0, 0.9], vec![0.0, f64::NAN, 1.0], vec![]]
+        {
             assert!(Schedule::new(betas).is_err());
         }
     }

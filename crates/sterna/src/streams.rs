@@ -246,39 +246,33 @@ struct FillNormals<'a> {
 }
 impl Kernel for FillNormals<'_> {
     type Output = ();
+    /// Lanes are rows; block b gives columns 2b and 2b + 1.
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let dim = self.out.dim();
         debug_assert_eq!(self.rows.len(), self.out.rows());
-        let values = self.out.as_mut_slice();
         let tag = u64::from(self.key.tag());
-        let (mut row, mut block) = (0, 0);
-        // Lanes take the blocks of the first row, then of the second, …
-        while row < self.rows.len() {
-            let (mut keys, mut blocks, mut places) = ([0; WIDTH], [0; WIDTH], [0; WIDTH]);
-            let mut used = 0;
-            while used < WIDTH && row < self.rows.len() {
-                keys[used] = u64::from(self.rows[row]);
-                blocks[used] = tag | block as u64;
-                places[used] = row * dim + 2 * block;
-                used += 1;
-                block += 1;
-                if 2 * block >= dim {
-                    (row, block) = (row + 1, 0);
-                }
-            }
-            let (a, b) = philox_lanes::<L>(self.key, L::Bits::load(&keys), L::Bits::load(&blocks));
-            let (first, second) = normal_pair::<L>(a, b);
-            let (first, second) = (first.to_array(), second.to_array());
-            for lane in 0..used {
-                let place = places[lane];
-                values[place] = first[lane];
-                if place % dim + 1 < dim {
-                    values[place + 1] = second[lane];
+        for (rows, out) in self.rows.chunks(WIDTH).zip(self.out.as_mut_slice().chunks_mut(WIDTH * dim)) {
+            let keys = load_keys::<L>(rows);
+            for block in 0..dim.div_ceil(2) {
+                let (a, b) = philox_lanes::<L>(self.key, keys, L::Bits::splat(tag | block as u64));
+                let (first, second) = normal_pair::<L>(a, b);
+                first.store_column(out, dim, 2 * block);
+                if 2 * block + 1 < dim {
+                    second.store_column(out, dim, 2 * block + 1);
                 }
             }
         }
     }
+}
+
+#[inline(always)]
+fn load_keys<L: Lanes>(rows: &[u32]) -> L::Bits {
+    let mut keys = [0; WIDTH];
+    for (key, row) in keys.iter_mut().zip(rows) {
+        *key = u64::from(*row);
+    }
+    L::Bits::load(&keys)
 }
 
 struct FillUniforms<'a> {
@@ -292,11 +286,7 @@ impl Kernel for FillUniforms<'_> {
     fn run<L: Lanes>(self) {
         let tag = L::Bits::splat(u64::from(self.key.tag()));
         for (rows, out) in self.rows.chunks(WIDTH).zip(self.out.chunks_mut(WIDTH)) {
-            let mut keys = [0; WIDTH];
-            for (key, row) in keys.iter_mut().zip(rows) {
-                *key = u64::from(*row);
-            }
-            let (words, _) = philox_lanes::<L>(self.key, L::Bits::load(&keys), tag);
+            let (words, _) = philox_lanes::<L>(self.key, load_keys::<L>(rows), tag);
             unit_lanes::<L>(words).store_some(out);
         }
     }
@@ -311,7 +301,10 @@ mod tests {
         // Known answers of Random123 for philox4x32-10.
         let words = |(a, b): (u64, u64)| [a as u32, (a >> 32) as u32, b as u32, (b >> 32) as u32];
         assert_eq!(words(philox(0, [0; 4])), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
-        assert_eq!(words(philox(u64::MAX, [u32::MAX; 4])), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+        assert_eq!(
+            words(philox(u64::MAX, [u32::MAX; 4])),
+            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
+        );
     }
 
     #[test]

@@ -66,7 +66,8 @@ mod tests {
                     for i in 0..5 {
                         let difference = (up[i] - down[i]) / (2.0 * h);
                         // Rounding of the two values and the third derivative bound the error.
-                        let allowed = 1e-9 * up[i].abs().max(1.0) / h * 1e-6 * 1e3 + 1e-5 * difference.abs().max(1.0);
+                        let allowed =
+                            1e-9 * up[i].abs().max(1.0) / h * 1e-6 * 1e3 + 1e-5 * difference.abs().max(1.0);
                         assert!(
                             (out.score.row(i)[j] - difference).abs() < allowed,
                             "{name}, coordinate {j}: {} and {difference}",
@@ -115,7 +116,10 @@ mod tests {
                     let n = rows as f64;
                     let mean = sum / n;
                     let error = ((squares / n - mean * mean) / n).sqrt();
-                    assert!((mean - expected).abs() < 5.0 * error, "{name}, coordinate {j}: {mean} ± {error}");
+                    assert!(
+                        (mean - expected).abs() < 5.0 * error,
+                        "{name}, coordinate {j}: {mean} ± {error}"
+                    );
                 }
             }
         }
@@ -130,7 +134,10 @@ mod tests {
             let x = x.row(i);
             let terms: Vec<f64> = gmm::MEANS
                 .iter()
-                .map(|m| -0.5 * 1600.0 * ((x[0] - m[0] / 40.0).powi(2) + (x[1] - m[1] / 40.0).powi(2) + x[2] * x[2]))
+                .map(|m| {
+                    -0.5 * 1600.0
+                        * ((x[0] - m[0] / 40.0).powi(2) + (x[1] - m[1] / 40.0).powi(2) + x[2] * x[2])
+                })
                 .collect();
             let top = terms.iter().copied().fold(f64::MIN, f64::max);
             let sum: f64 = terms.iter().map(|t| (t - top).exp()).sum();
@@ -142,7 +149,8 @@ mod tests {
     #[test]
     fn dw4_ignores_rotations_and_permutations() {
         let p = Dw4::particles(&[1.0, -2.0, 0.5, 3.0, -1.0, 0.25]);
-        let turn = |a: f64, q: [[f64; 2]; 4]| q.map(|[x, y]| [a.cos() * x - a.sin() * y, a.sin() * x + a.cos() * y]);
+        let turn =
+            |a: f64, q: [[f64; 2]; 4]| q.map(|[x, y]| [a.cos() * x - a.sin() * y, a.sin() * x + a.cos() * y]);
         let back = |q: [[f64; 2]; 4]| -> Vec<f64> {
             (0..6).map(|j| (0..4).map(|i| dw4::BASIS[j / 2][i] * q[i][j % 2]).sum()).collect()
         };

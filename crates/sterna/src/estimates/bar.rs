@@ -57,7 +57,11 @@ pub fn bar(forward: &[f64], backward: &[f64]) -> Bar {
     for _ in 0..200 {
         let value;
         (value, slope) = excess(c);
-        if value > 0.0 { low = c } else { high = c }
+        if value > 0.0 {
+            low = c
+        } else {
+            high = c
+        }
         let newton = c + value / slope;
         let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
         let done = (next - c).abs() <= 1e-13 * c.abs().max(1.0);

@@ -44,12 +44,11 @@ pub fn log_z(log_z_reference: f64, works: &[Vec<Works>]) -> LogZ {
     let n_pairs = works[0].len();
     let mut pairs = Vec::with_capacity(n_pairs);
     // Influence of each proposal on the sum of the ratios, ladder by ladder, time by time.
-    let mut influence: Vec<Vec<f64>> = works
-        .iter()
-        .map(|copy| vec![0.0; copy.iter().map(|(f, _)| f.len()).max().unwrap_or(0)])
-        .collect();
+    let mut influence: Vec<Vec<f64>> =
+        works.iter().map(|copy| vec![0.0; copy.iter().map(|(f, _)| f.len()).max().unwrap_or(0)]).collect();
     for pair in 0..n_pairs {
-        let join = |side: fn(&Works) -> Vec<f64>| works.iter().flat_map(|c| side(&c[pair])).collect::<Vec<_>>();
+        let join =
+            |side: fn(&Works) -> Vec<f64>| works.iter().flat_map(|c| side(&c[pair])).collect::<Vec<_>>();
         let (forward, backward) = (join(|w| w.0.to_vec()), join(|w| w.1.to_vec()));
         let minus: Vec<f64> = backward.iter().map(|w| -w).collect();
         let estimate = PairEstimate {
@@ -100,7 +99,8 @@ mod tests {
         for seed in 0..200 {
             let mut stream = Streams::new(seed).row(Phase::Check, 0, 0);
             let mut work = |c: f64, s: f64| -> (Vec<f64>, Vec<f64>) {
-                let mut side = |sign: f64| (0..1000).map(|_| c + sign * 0.5 * s * s + s * stream.normal()).collect();
+                let mut side =
+                    |sign: f64| (0..1000).map(|_| c + sign * 0.5 * s * s + s * stream.normal()).collect();
                 (side(-1.0), side(1.0))
             };
             let (a, b) = (work(1.0, 1.0), work(-2.0, 2.0));

@@ -1,7 +1,7 @@
 //! Hamiltonian Monte Carlo with a diagonal mass and a step size per chain. One leapfrog step is MALA.
 
 use crate::explorer::{Explorer, Moves, Rows, Scratch};
-use crate::lanes::{Kernel, Lanes, WIDTH, dispatch, exp, ln, sum_of_squares};
+use crate::lanes::{Kernel, Lanes, WIDTH, dispatch, exp, for_each_chunk, ln, sum_of_squares};
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, Streams};
 use crate::{Batch, Result};
@@ -75,7 +75,7 @@ impl Explorer for Hmc {
                     *step = size * scale;
                 }
             }
-            proposal.gather(points, &rows.row);
+            proposal.gather_state(points, &rows.row);
             streams.normals(Phase::local(3 * n + 1), iteration, &rows.key, momentum);
             streams.uniforms(Phase::local(3 * n + 2), iteration, &rows.key, uniforms);
             dispatch(LogJoint { points: proposal, momentum, out: log_joint });
@@ -95,11 +95,11 @@ impl Explorer for Hmc {
                 moves[i].acceptance += log_joint[i];
                 moves[i].bad += u32::from(bad);
                 if bad {
+                    uniforms[i] = f64::NEG_INFINITY;
                     *bad_point = Some((i, proposal.x.row(i).to_vec()));
-                } else if uniforms[i] > 0.0 {
-                    points.copy_row(rows.row[i], proposal, i);
                 }
             }
+            points.scatter(&rows.row, proposal, |i| uniforms[i] > 0.0);
         }
         Ok(())
     }
@@ -133,16 +133,15 @@ impl Kernel for Leap<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let kick = L::splat(self.kick);
-        let x = self.points.x.as_mut_slice().chunks_mut(WIDTH);
-        let v = self.momentum.as_mut_slice().chunks_mut(WIDTH);
-        let h = self.step.as_slice().chunks(WIDTH);
-        let score = self.points.score.as_slice().chunks(WIDTH);
-        for (((x, v), h), score) in x.zip(v).zip(h).zip(score) {
-            let h = L::load_some(h);
-            let new_v = (h * kick).mul_add(L::load_some(score), L::load_some(v));
-            new_v.store_some(v);
-            h.mul_add(new_v, L::load_some(x)).store_some(x);
-        }
+        let (h, score) = (self.step.as_slice(), self.points.score.as_slice());
+        let (x, v) = (self.points.x.as_mut_slice(), self.momentum.as_mut_slice());
+        for_each_chunk!(h.len(), |chunk| {
+            let h = L::load_some(&h[chunk.clone()]);
+            let score = L::load_some(&score[chunk.clone()]);
+            let new_v = (h * kick).mul_add(score, L::load_some(&v[chunk.clone()]));
+            new_v.store_some(&mut v[chunk.clone()]);
+            h.mul_add(new_v, L::load_some(&x[chunk.clone()])).store_some(&mut x[chunk]);
+        });
     }
 }
 
@@ -157,11 +156,13 @@ impl Kernel for LastKick<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let half = L::splat(0.5);
-        let v = self.momentum.as_mut_slice().chunks_mut(WIDTH);
-        let h = self.step.as_slice().chunks(WIDTH);
-        for ((v, h), score) in v.zip(h).zip(self.points.score.as_slice().chunks(WIDTH)) {
-            (L::load_some(h) * half).mul_add(L::load_some(score), L::load_some(v)).store_some(v);
-        }
+        let (h, score) = (self.step.as_slice(), self.points.score.as_slice());
+        let v = self.momentum.as_mut_slice();
+        for_each_chunk!(h.len(), |chunk| {
+            let h = L::load_some(&h[chunk.clone()]) * half;
+            let score = L::load_some(&score[chunk.clone()]);
+            h.mul_add(score, L::load_some(&v[chunk.clone()])).store_some(&mut v[chunk]);
+        });
     }
 }
 

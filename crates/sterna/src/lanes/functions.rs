@@ -178,7 +178,10 @@ mod tests {
             let u = f64::from(i) / 80_000.0;
             let (c, s) = cos_sin_turns(Portable::splat(u));
             let (c, s) = (c.to_array()[0], s.to_array()[0]);
-            assert!((c - (TAU * u).cos()).abs() < 1e-15 && (s - (TAU * u).sin()).abs() < 1e-15, "{u}: {c} {s}");
+            assert!(
+                (c - (TAU * u).cos()).abs() < 1e-15 && (s - (TAU * u).sin()).abs() < 1e-15,
+                "{u}: {c} {s}"
+            );
         }
     }
 }

@@ -82,6 +82,20 @@ impl Neg for Avx2 {
     }
 }
 
+/// Mask of the first `n` ≤ 8 lanes.
+#[inline(always)]
+fn first_lanes(n: usize) -> __mmask8 {
+    ((1u32 << n) - 1) as __mmask8
+}
+
+/// Masks of the first `n` ≤ 8 lanes as two registers: a window on eight ones and eight zeros.
+#[inline(always)]
+fn first_lanes_avx2(n: usize) -> (__m256i, __m256i) {
+    const WINDOW: [i64; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let window = &WINDOW[WIDTH - n..];
+    unsafe { (_mm256_loadu_si256(window.as_ptr().cast()), _mm256_loadu_si256(window[4..].as_ptr().cast())) }
+}
+
 impl Lanes for Avx512 {
     type Mask = __mmask8;
     type Bits = Avx512Bits;
@@ -97,6 +111,18 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn store(self, x: &mut [f64; WIDTH]) {
         unsafe { _mm512_storeu_pd(x.as_mut_ptr(), self.0) }
+    }
+    #[inline(always)]
+    fn load_some(x: &[f64]) -> Self {
+        debug_assert!(x.len() <= WIDTH);
+        // SAFETY: only the first `x.len()` lanes are touched.
+        Self(unsafe { _mm512_maskz_loadu_pd(first_lanes(x.len()), x.as_ptr()) })
+    }
+    #[inline(always)]
+    fn store_some(self, x: &mut [f64]) {
+        debug_assert!(x.len() <= WIDTH);
+        // SAFETY: as above.
+        unsafe { _mm512_mask_storeu_pd(x.as_mut_ptr(), first_lanes(x.len()), self.0) }
     }
     #[inline(always)]
     fn mul_add(self, a: Self, b: Self) -> Self {
@@ -200,6 +226,25 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    fn load_some(x: &[f64]) -> Self {
+        debug_assert!(x.len() <= WIDTH);
+        let (low, high) = first_lanes_avx2(x.len());
+        // SAFETY: only the first `x.len()` lanes are touched; the address of the rest is never used.
+        unsafe {
+            Self(_mm256_maskload_pd(x.as_ptr(), low), _mm256_maskload_pd(x.as_ptr().wrapping_add(4), high))
+        }
+    }
+    #[inline(always)]
+    fn store_some(self, x: &mut [f64]) {
+        debug_assert!(x.len() <= WIDTH);
+        let (low, high) = first_lanes_avx2(x.len());
+        // SAFETY: as above.
+        unsafe {
+            _mm256_maskstore_pd(x.as_mut_ptr(), low, self.0);
+            _mm256_maskstore_pd(x.as_mut_ptr().wrapping_add(4), high, self.1);
+        }
+    }
+    #[inline(always)]
     fn mul_add(self, a: Self, b: Self) -> Self {
         unsafe { Self(_mm256_fmadd_pd(self.0, a.0, b.0), _mm256_fmadd_pd(self.1, a.1, b.1)) }
     }
@@ -222,7 +267,9 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     fn lt(self, other: Self) -> Self::Mask {
-        unsafe { (_mm256_cmp_pd::<_CMP_LT_OQ>(self.0, other.0), _mm256_cmp_pd::<_CMP_LT_OQ>(self.1, other.1)) }
+        unsafe {
+            (_mm256_cmp_pd::<_CMP_LT_OQ>(self.0, other.0), _mm256_cmp_pd::<_CMP_LT_OQ>(self.1, other.1))
+        }
     }
     #[inline(always)]
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self {

@@ -1,6 +1,6 @@
 //! The geometric path η^{1−β} π^β: linear in β in log space, so a plain swap costs no evaluation (§2).
 
-use crate::lanes::{Kernel, Lanes, WIDTH, dispatch};
+use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{PhaseKey, Streams};
 use crate::{Batch, Error, Result, Target};
@@ -92,7 +92,14 @@ impl AnnealingPath for Geometric {
         Ok(())
     }
 
-    fn draw_reference(&self, streams: &Streams, phase: PhaseKey, iteration: u64, rows: &[u32], x: &mut Batch) {
+    fn draw_reference(
+        &self,
+        streams: &Streams,
+        phase: PhaseKey,
+        iteration: u64,
+        rows: &[u32],
+        x: &mut Batch,
+    ) {
         streams.normals(phase, iteration, rows, x);
         let Reference { mean, standard_deviation, .. } = &self.reference;
         for x in x.as_mut_slice().chunks_exact_mut(mean.len()) {
@@ -129,9 +136,9 @@ impl Kernel for Interpolate<'_> {
             let score = score.row_mut(i);
             let (lanes_beta, minus_rest) = (L::splat(beta), L::splat(beta - 1.0));
             let mut sum = L::splat(0.0);
-            for first in (0..dim).step_by(WIDTH) {
-                let range = first..dim.min(first + WIDTH);
-                let shift = L::load_some(&x[range.clone()]) - L::load_some(&self.reference.mean[range.clone()]);
+            for_each_chunk!(dim, |range| {
+                let shift =
+                    L::load_some(&x[range.clone()]) - L::load_some(&self.reference.mean[range.clone()]);
                 let pull = shift * L::load_some(&self.reference.precision[range.clone()]);
                 sum = shift.mul_add(pull, sum);
                 let mut total = pull * minus_rest;
@@ -140,7 +147,7 @@ impl Kernel for Interpolate<'_> {
                     total = L::load_some(&target_score[range.clone()]).mul_add(lanes_beta, total);
                 }
                 total.store_some(&mut score[range]);
-            }
+            });
             log_reference[i] = self.reference.log_normaliser - 0.5 * sum.sum();
             log_density[i] = interpolate(beta, log_reference[i], target.log_density[i]);
         }

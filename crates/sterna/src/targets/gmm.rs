@@ -1,6 +1,6 @@
 //! GMM-d: 40 Gaussian modes in the plane, padded with zeros to d dimensions (App. E.1).
 
-use crate::lanes::{Kernel, Lanes, WIDTH, dispatch, exp, ln};
+use crate::lanes::{Kernel, Lanes, WIDTH, dispatch, exp, for_each_chunk, ln};
 use crate::streams::RowStream;
 use crate::{Batch, Evaluation, Result, Target};
 
@@ -150,11 +150,11 @@ impl Kernel for Mixture<'_> {
             for (lane, (x, score)) in x.chunks_exact(dim).zip(score.chunks_exact_mut(dim)).enumerate() {
                 let minus_precision = L::splat(-precisions[lane]);
                 let mut norm = zero;
-                for (x, score) in x[2..].chunks(WIDTH).zip(score[2..].chunks_mut(WIDTH)) {
-                    let x = L::load_some(x);
+                for_each_chunk!(dim - 2, |chunk| {
+                    let x = L::load_some(&x[2..][chunk.clone()]);
                     norm = x.mul_add(x, norm);
-                    (x * minus_precision).store_some(score);
-                }
+                    (x * minus_precision).store_some(&mut score[2..][chunk]);
+                });
                 norms[lane] = norm.sum();
             }
             let rest = L::load(&norms) * precision * L::splat(-0.5);

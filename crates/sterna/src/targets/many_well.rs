@@ -1,6 +1,6 @@
 //! ManyWell-d: d/2 independent copies of a double well times a Gaussian (App. E.1); 32 in the paper.
 
-use crate::lanes::{Kernel, Lanes, WIDTH, dispatch};
+use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::RowStream;
 use crate::{Batch, Evaluation, Result, Target};
 
@@ -98,13 +98,12 @@ impl Kernel for Wells<'_> {
         let scores = self.out.score.as_mut_slice().chunks_exact_mut(self.x.dim());
         for ((x, score), log_density) in self.x.iter_rows().zip(scores).zip(&mut self.out.log_density) {
             let mut sum = L::splat(0.0);
-            for (x, score) in x.chunks(WIDTH).zip(score.chunks_mut(WIDTH)) {
-                let n = x.len();
-                let x = L::load_some(x);
+            for_each_chunk!(x.len(), |chunk| {
+                let x = L::load_some(&x[chunk.clone()]);
                 let square = x * x;
-                b3.mul_add(square, b1).mul_add(x, a1).store_some(&mut score[..n]);
+                b3.mul_add(square, b1).mul_add(x, a1).store_some(&mut score[chunk]);
                 sum = sum + a4.mul_add(square, a2).mul_add(x, a1) * x;
-            }
+            });
             *log_density = sum.sum();
         }
     }

@@ -1,6 +1,6 @@
 //! Normals with diagonal precision: everything about them is known in closed form.
 
-use crate::lanes::{Kernel, Lanes, WIDTH, dispatch};
+use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::RowStream;
 use crate::{Batch, Evaluation, Result, Target};
 
@@ -46,8 +46,7 @@ impl Normal {
     /// 2^{2−d}/B(d/2, d/2) · ½ |log precision|.
     pub fn global_barrier(dim: usize, precision: f64) -> f64 {
         // 2^{2−d}/B(d/2, d/2) by B(a+1, a+1) = B(a, a) · a/(2(2a+1)), from B(½, ½) = π and B(1, 1) = 1.
-        let (mut a, mut factor) =
-            if dim % 2 == 1 { (0.5, 2.0 / std::f64::consts::PI) } else { (1.0, 1.0) };
+        let (mut a, mut factor) = if dim % 2 == 1 { (0.5, 2.0 / std::f64::consts::PI) } else { (1.0, 1.0) };
         while a + 0.5 < dim as f64 / 2.0 {
             factor *= (2.0 * a + 1.0) / (2.0 * a);
             a += 1.0;
@@ -109,14 +108,13 @@ impl Kernel for Parabola<'_> {
         for i in 0..self.x.rows() {
             let mut sum = L::splat(0.0);
             let score = self.out.score.row_mut(i);
-            for first in (0..dim).step_by(WIDTH) {
-                let range = first..dim.min(first + WIDTH);
-                let shift =
-                    L::load_some(&self.x.row(i)[range.clone()]) - L::load_some(&self.normal.mean[range.clone()]);
+            for_each_chunk!(dim, |range| {
+                let shift = L::load_some(&self.x.row(i)[range.clone()])
+                    - L::load_some(&self.normal.mean[range.clone()]);
                 let pull = shift * L::load_some(&self.normal.precision[range.clone()]);
                 sum = shift.mul_add(pull, sum);
                 (-pull).store_some(&mut score[range]);
-            }
+            });
             self.out.log_density[i] = constant - 0.5 * sum.sum();
         }
     }

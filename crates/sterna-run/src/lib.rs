@@ -1,0 +1,1 @@
+//! Jobs: config, run folders, summaries, progress.
