@@ -1,2 +1,5 @@
-//! The command line.
-fn main() {}
+//! The program `sterna`.
+
+fn main() -> std::process::ExitCode {
+    sterna_cli::main_with(std::env::args_os())
+}

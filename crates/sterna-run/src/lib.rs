@@ -1,1 +1,32 @@
-//! Jobs: config, run folders, summaries, progress.
+//! Jobs: configs become run folders.
+
+pub mod bench;
+pub mod builtin;
+pub mod config;
+pub mod draws_file;
+mod error;
+pub mod evaluate;
+pub mod job;
+pub mod points_file;
+pub mod summary;
+
+pub use config::Config;
+pub use error::JobError;
+pub use job::{Observer, Progress, run, sample};
+pub use summary::{Alarm, Summary};
+
+/// The built-in demo.
+pub const DEMO: &str = "\
+seed = 1
+
+[target]
+kind = \"gmm\"
+dim = 10
+
+[chains]
+count = 12
+ensembles = 4
+
+[run]
+iterations = 50000
+";

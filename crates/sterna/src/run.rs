@@ -8,7 +8,7 @@ use crate::explorers::{Hmc, StepSizes};
 use crate::iteration::{Recorder, Sampler, Workspace, iterate};
 use crate::path::AnnealingPath;
 use crate::records::{BadPoint, Counts, SamplingRecord, TuningRecord};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, cumulative_barrier};
 use crate::streams::Streams;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -197,6 +197,7 @@ pub struct Run {
     iteration: u64,
     local_barriers: Vec<f64>,
     barrier_schedule: Schedule,
+    evaluations_before_sampling: u64,
 }
 
 /// What a finished (or interrupted) run has found.
@@ -232,6 +233,8 @@ pub struct Results {
     pub bad: (u64, Option<BadPoint>),
     /// Target evaluations, tuning included.
     pub evaluations: u64,
+    /// Target evaluations of sampling alone.
+    pub sampling_evaluations: u64,
 }
 
 impl Run {
@@ -266,6 +269,7 @@ impl Run {
         let mut run = Self {
             local_barriers: vec![f64::NAN; chains],
             barrier_schedule: schedule,
+            evaluations_before_sampling: 0,
             stage: Stage::Tuning(0),
             stage_iterations: 0,
             iteration: 0,
@@ -369,6 +373,7 @@ impl Run {
         };
         self.stage_iterations = 0;
         if stage == Stage::Sampling {
+            self.evaluations_before_sampling = self.sampler.path.evaluations();
             for shard in &mut self.shards {
                 let record =
                     SamplingRecord::new(&shard.ensemble, self.settings.iterations, self.settings.thin);
@@ -422,6 +427,12 @@ impl Run {
             shard.ensemble.reschedule(&*self.sampler.path, &self.sampler.schedule)?;
         }
         Ok(())
+    }
+
+    /// (β, ∫₀^β λ) as the last tuning round found it.
+    pub fn barrier_curve(&self) -> Vec<(f64, f64)> {
+        let betas = self.barrier_schedule.betas();
+        betas.iter().copied().zip(cumulative_barrier(betas, &self.local_barriers)).collect()
     }
 
     /// What is frozen at present.
@@ -492,6 +503,7 @@ impl Run {
                 counts.clone().find_map(|c| c.bad_point.clone()),
             ),
             evaluations: self.sampler.path.evaluations(),
+            sampling_evaluations: self.sampler.path.evaluations() - self.evaluations_before_sampling,
         }
     }
 

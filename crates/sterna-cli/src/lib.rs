@@ -1,0 +1,143 @@
+//! The command line: parse, run, print. All work is done in `sterna-run`.
+
+mod print;
+mod progress;
+
+use clap::{Args, Parser, Subcommand};
+use progress::Bar;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use sterna_run::{Config, JobError, job};
+
+const EXAMPLES: &str = "\
+Examples:
+  sterna run                                   the built-in demo
+  sterna run my.toml --out runs/mine           sample what the config says
+  sterna run --set target.kind=dw4 --set chains.count=5 --seed 3
+  sterna evaluate my.toml points.csv           log density and score at given points
+  sterna targets                               what is built in";
+
+/// Parallel tempering accelerated by transports: samples of multimodal densities, and free energies.
+#[derive(Parser)]
+#[command(name = "sterna", version, after_help = EXAMPLES, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Sample; with no config, the built-in demo
+    Run(RunArgs),
+    /// List the built-in targets: dimension, what is known exactly
+    Targets,
+    /// Log density and score of the config's target at points from a .json, .csv or .npy file
+    Evaluate {
+        /// The config; only its [target] matters
+        config: PathBuf,
+        /// Points, one per row
+        points: PathBuf,
+    },
+    /// Speed on this machine
+    Bench,
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// The config (TOML)
+    config: Option<PathBuf>,
+    /// Run folder [default: runs/<target>-<accelerator>-<time>]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Seed of all randomness
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Threads: changes speed, never a bit of the result
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Override any field of the config
+    #[arg(long = "set", value_name = "key.path=value")]
+    overrides: Vec<String>,
+    /// Print the summary as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the program: 0 well, 1 the run failed, 2 the input was wrong.
+pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let outcome = match cli.command {
+        Command::Run(arguments) => run(&arguments),
+        Command::Targets => {
+            print::targets();
+            Ok(())
+        }
+        Command::Evaluate { config, points } => evaluate(&config, &points),
+        Command::Bench => {
+            sterna_run::bench::print();
+            Ok(())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.exit_code() as u8)
+        }
+    }
+}
+
+fn run(arguments: &RunArgs) -> Result<(), JobError> {
+    let demo = arguments.config.is_none() && arguments.overrides.is_empty();
+    let text = match &arguments.config {
+        Some(path) => read(path)?,
+        None => sterna_run::DEMO.to_string(),
+    };
+    let mut overrides = Vec::new();
+    for entry in &arguments.overrides {
+        let pair = entry.split_once('=').ok_or_else(|| {
+            JobError::Config(format!("--set {entry}: write key.path=value, for example chains.count=10"))
+        })?;
+        overrides.push(pair);
+    }
+    let mut config = Config::parse(&text, &overrides).map_err(|e| match (e, &arguments.config) {
+        (JobError::Config(message), Some(path)) => JobError::Config(format!("{}: {message}", path.display())),
+        (other, _) => other,
+    })?;
+    config.seed = arguments.seed.unwrap_or(config.seed);
+    config.threads = arguments.threads.unwrap_or(config.threads);
+    let folder = arguments.out.clone().unwrap_or_else(|| job::default_folder(&config));
+    if demo && !arguments.json {
+        print::demo_introduction(&config);
+    }
+    let mut bar = Bar::new();
+    let summary = job::run(&config, &folder, &mut bar)?;
+    bar.finish();
+    if arguments.json {
+        print!("{}", summary.to_json());
+    } else {
+        print::summary(&summary, &folder);
+    }
+    if summary.finished { Ok(()) } else { Err(JobError::Stopped { folder }) }
+}
+
+fn evaluate(config: &PathBuf, points: &PathBuf) -> Result<(), JobError> {
+    let config = Config::parse(&read(config)?, &[])?;
+    let points = sterna_run::points_file::read_points(points)?;
+    let out = sterna_run::evaluate::evaluate(&config.target, &points)?;
+    // JSON has no infinities: they are null, as NaN is.
+    let score: Vec<&[f64]> = out.score.iter_rows().collect();
+    println!("{}", serde_json::json!({"log_density": out.log_density, "score": score}));
+    Ok(())
+}
+
+fn read(path: &PathBuf) -> Result<String, JobError> {
+    std::fs::read_to_string(path).map_err(JobError::file("read", path))
+}

@@ -1,0 +1,117 @@
+//! Tables and sentences for people.
+
+use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
+use std::path::Path;
+use sterna_run::builtin::{self, BUILTINS};
+use sterna_run::config::{Config, TargetConfig};
+use sterna_run::summary::Summary;
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(header);
+    table
+}
+
+fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
+    for column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+pub fn targets() {
+    let mut table = table(&["kind", "dim", "possible", "log Z", "exact draws", "what it is"]);
+    for b in &BUILTINS {
+        let config = TargetConfig { kind: b.kind.into(), ..TargetConfig::default() };
+        let target = builtin::target(&config).expect("built in");
+        let mut stream = sterna::Streams::new(0).row(sterna::streams::Phase::Exact, 0, 0);
+        let exact = target.draw(&mut stream, &mut vec![0.0; target.dim()]);
+        table.add_row([
+            b.kind.to_string(),
+            b.dim.0.to_string(),
+            b.dim.1.to_string(),
+            target.log_z().map_or("unknown".into(), |z| format!("{z:.6}")),
+            if exact { "yes" } else { "no" }.to_string(),
+            b.about.to_string(),
+        ]);
+    }
+    println!("{table}");
+}
+
+pub fn demo_introduction(config: &Config) {
+    println!(
+        "Demo: a mixture of 40 narrow Gaussians in {} dimensions. A single chain would stay in the mode where it\n\
+         started; here {} ladders of chains lead from one broad Gaussian (the reference) to the mixture (the target),\n\
+         and replicas carry news of all modes up and down the ladder.\n",
+        config.target.dim.unwrap_or(10),
+        config.chains.ensembles,
+    );
+}
+
+pub fn summary(summary: &Summary, folder: &Path) {
+    let r = &summary.results;
+    let chains = r.schedule.chains();
+    println!(
+        "{}-{}: {} iterations of {} ladder{} of {} chains, {:.1} s tuning, {:.1} s sampling\n",
+        summary.config.target.kind,
+        summary.dim,
+        r.iterations,
+        summary.config.chains.ensembles,
+        if summary.config.chains.ensembles == 1 { "" } else { "s" },
+        chains,
+        summary.times.tuning_s,
+        summary.times.sampling_s,
+    );
+    let mut ladder = table(&["chain", "β", "rejected swaps", "overlap", "step size", "accepted moves"]);
+    // Long ladders: ends and a few in between.
+    let shown = |n: usize| chains <= 12 || n < 4 || n + 4 >= chains || n.is_multiple_of(chains / 6);
+    for n in (0..chains).filter(|&n| shown(n)) {
+        let pair = |f: &dyn Fn(usize) -> String| if n == 0 { String::new() } else { f(n - 1) };
+        let acceptance = r.acceptance[n];
+        ladder.add_row([
+            match n {
+                0 => "0 reference".to_string(),
+                n if n + 1 == chains => format!("{n} target"),
+                n => n.to_string(),
+            },
+            format!("{:.6}", r.schedule.betas()[n]),
+            pair(&|p| format!("{:.3}", r.rejection_rates[p])),
+            pair(&|p| format!("{:.3}", r.log_z.pairs[p].bar.overlap)),
+            if acceptance.is_nan() { "exact draws".into() } else { format!("{:.4}", r.sizes.step_size[n]) },
+            if acceptance.is_nan() { String::new() } else { format!("{acceptance:.3}") },
+        ]);
+    }
+    align_right(&mut ladder, 1..6);
+    println!("{ladder}\n");
+
+    let mut numbers = table(&["", "", ""]);
+    numbers.set_header(["what", "value", "meaning"]);
+    let mut row = |name: &str, value: String, meaning: &str| {
+        numbers.add_row([name.to_string(), value, meaning.to_string()]);
+    };
+    row("round trips", r.round_trips.to_string(), "reference samples carried to the target and back");
+    row(
+        "efficiency",
+        format!("{:.0}%", 100.0 * summary.exploration_efficiency()),
+        "of the round trips that the swaps allow; low: local moves are the bottleneck",
+    );
+    row("barrier Λ", format!("{:.3}", summary.global_barrier()), "difficulty: about 2Λ chains serve best");
+    let z = &r.log_z;
+    row("log Z", format!("{:.4} ± {:.4}", z.bar, z.standard_error), "by Bennett's acceptance ratio");
+    if let Some(truth) = r.log_z_truth {
+        let off = (z.bar - truth) / z.standard_error;
+        row("exact log Z", format!("{truth:.4}"), &format!("the estimate is {off:+.1} standard errors off"));
+    }
+    let ess = r.ess.iter().copied().fold(f64::INFINITY, f64::min);
+    row("smallest ESS", format!("{ess:.0}"), "independent draws that the worst coordinate is worth");
+    row("evaluations", r.evaluations.to_string(), "of the target, tuning included");
+    let speed = r.iterations as f64 * summary.config.chains.ensembles as f64 / summary.times.sampling_s;
+    row("speed", format!("{speed:.0} /s"), "ladder iterations");
+    align_right(&mut numbers, 1..2);
+    println!("{numbers}");
+    for alarm in &summary.alarms {
+        println!("\nalarm {}: {}", alarm.code, alarm.message);
+    }
+    println!("\nwritten to {}: summary.json, draws.nc, config.toml, log.jsonl", folder.display());
+}

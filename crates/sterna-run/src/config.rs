@@ -1,0 +1,370 @@
+//! The config file: every field has a default, unknown names are errors that suggest the nearest.
+
+use crate::error::JobError;
+use serde::{Deserialize, Serialize};
+use sterna::run::{Criterion, Settings, StepSize};
+
+/// A whole config. `Config::default()` is the built-in demo.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Threads; 0 means one per core. Changes speed, never a bit of the result.
+    pub threads: usize,
+    /// What is sampled.
+    pub target: TargetConfig,
+    /// Where replicas start anew.
+    pub reference: ReferenceConfig,
+    /// The ladder.
+    pub chains: ChainsConfig,
+    /// Local moves.
+    pub explorer: ExplorerConfig,
+    /// Tuning of the schedule.
+    pub schedule: ScheduleConfig,
+    /// What carries the proposals of swaps.
+    pub accelerator: AcceleratorConfig,
+    /// Length of the run.
+    pub run: RunConfig,
+}
+
+/// `[target]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TargetConfig {
+    /// One of the built-in targets.
+    pub kind: String,
+    /// Dimension, where the target has a choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dim: Option<usize>,
+    /// `normal`: precision of each coordinate, or one for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Numbers>,
+    /// `normal`: mean of each coordinate, or one for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Numbers>,
+}
+
+/// One number for all, or one for each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Numbers {
+    /// One for all.
+    One(f64),
+    /// One for each.
+    Each(Vec<f64>),
+}
+
+/// `[reference]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReferenceConfig {
+    /// `standard-normal`.
+    pub kind: String,
+}
+
+/// `[chains]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChainsConfig {
+    /// Chains, so count − 1 pairs; or "auto": twice the barrier that a pilot run finds.
+    pub count: Count,
+    /// Independent copies advanced as one batch.
+    pub ensembles: usize,
+}
+
+/// A number or "auto".
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Count {
+    /// So many.
+    Number(usize),
+    /// A word: only "auto" is one.
+    Word(String),
+}
+
+/// `[explorer]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExplorerConfig {
+    /// `hmc` or `mala`.
+    pub kind: String,
+    /// Proposals an iteration.
+    pub steps: usize,
+    /// Leapfrog steps a proposal (`hmc`).
+    pub leapfrog_steps: usize,
+    /// A number, one per chain, or "adapt".
+    pub step_size: StepSizeConfig,
+    /// Mean acceptance that "adapt" aims at.
+    pub acceptance: f64,
+}
+
+/// A number, a list or a word.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum StepSizeConfig {
+    /// One for all chains.
+    One(f64),
+    /// One per chain.
+    Each(Vec<f64>),
+    /// Only "adapt" is one.
+    Word(String),
+}
+
+/// `[schedule]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScheduleConfig {
+    /// Tuning rounds.
+    pub rounds: usize,
+    /// Iterations of a round.
+    pub iterations: u64,
+    /// How many of them are passed over.
+    pub burn_in: u64,
+    /// `barrier` or `rejection`.
+    pub criterion: String,
+}
+
+/// `[accelerator]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AcceleratorConfig {
+    /// `none`.
+    pub kind: String,
+    /// K.
+    pub steps: usize,
+}
+
+/// `[run]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunConfig {
+    /// Iterations of sampling.
+    pub iterations: u64,
+    /// Iterations before it, with everything frozen.
+    pub burn_in: u64,
+    /// Keep every so many draws.
+    pub thin: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            threads: 0,
+            target: TargetConfig::default(),
+            reference: ReferenceConfig::default(),
+            chains: ChainsConfig::default(),
+            explorer: ExplorerConfig::default(),
+            schedule: ScheduleConfig::default(),
+            accelerator: AcceleratorConfig::default(),
+            run: RunConfig::default(),
+        }
+    }
+}
+
+impl Default for TargetConfig {
+    fn default() -> Self {
+        Self { kind: "gmm".into(), dim: None, precision: None, mean: None }
+    }
+}
+
+impl Default for ReferenceConfig {
+    fn default() -> Self {
+        Self { kind: "standard-normal".into() }
+    }
+}
+
+impl Default for ChainsConfig {
+    fn default() -> Self {
+        Self { count: Count::Number(10), ensembles: 1 }
+    }
+}
+
+impl Default for ExplorerConfig {
+    fn default() -> Self {
+        Self {
+            kind: "hmc".into(),
+            steps: 1,
+            leapfrog_steps: 5,
+            step_size: StepSizeConfig::Word("adapt".into()),
+            acceptance: 0.92,
+        }
+    }
+}
+
+impl Default for ScheduleConfig {
+    fn default() -> Self {
+        Self { rounds: 10, iterations: 1100, burn_in: 100, criterion: "barrier".into() }
+    }
+}
+
+impl Default for AcceleratorConfig {
+    fn default() -> Self {
+        Self { kind: "none".into(), steps: 0 }
+    }
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        Self { iterations: 100_000, burn_in: 1000, thin: 1 }
+    }
+}
+
+impl Config {
+    /// Reads a config from TOML text, then applies `key.path=value` overrides.
+    ///
+    /// ```
+    /// let config = sterna_run::Config::parse("seed = 7\n[target]\nkind = \"dw4\"", &[("chains.count", "5")]).unwrap();
+    /// assert_eq!(config.seed, 7);
+    /// let error = sterna_run::Config::parse("[chains]\ncuont = 5", &[]).unwrap_err();
+    /// assert!(error.to_string().contains("did you mean `count`?"));
+    /// ```
+    pub fn parse(text: &str, overrides: &[(&str, &str)]) -> Result<Self, JobError> {
+        let config: Self = toml::from_str(text).map_err(|e| JobError::Config(with_suggestion(&e)))?;
+        if overrides.is_empty() {
+            return Ok(config);
+        }
+        let mut table: toml::Table = toml::from_str(text).map_err(|e| JobError::Config(e.to_string()))?;
+        for (key, value) in overrides {
+            set(&mut table, key, value)?;
+            let merged: Result<Self, _> = table.clone().try_into();
+            merged.map_err(|e| JobError::Config(format!("--set {key}={value}: {}", with_suggestion(&e))))?;
+        }
+        table.try_into().map_err(|e: toml::de::Error| JobError::Config(with_suggestion(&e)))
+    }
+
+    /// The resolved config as TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a config is plain data")
+    }
+
+    /// The library's settings; "auto" chains must have been resolved to a number.
+    pub fn settings(&self) -> Result<Settings, JobError> {
+        known("reference.kind", &self.reference.kind, &["standard-normal"])?;
+        known("accelerator.kind", &self.accelerator.kind, &["none"])?;
+        known("explorer.kind", &self.explorer.kind, &["hmc", "mala"])?;
+        known("schedule.criterion", &self.schedule.criterion, &["barrier", "rejection"])?;
+        let chains = match &self.chains.count {
+            Count::Number(n) => *n,
+            Count::Word(word) => {
+                known("chains.count", word, &["auto"])?;
+                return Err(JobError::Config("chains.count = \"auto\" needs a pilot run first".into()));
+            }
+        };
+        let step_size = match &self.explorer.step_size {
+            StepSizeConfig::One(size) => StepSize::Fixed(*size),
+            StepSizeConfig::Each(sizes) => StepSize::PerChain(sizes.clone()),
+            StepSizeConfig::Word(word) => {
+                known("explorer.step_size", word, &["adapt"])?;
+                StepSize::Adapt { acceptance: self.explorer.acceptance }
+            }
+        };
+        let settings = Settings {
+            seed: self.seed,
+            chains,
+            ensembles: self.chains.ensembles,
+            steps: self.explorer.steps,
+            leapfrog_steps: if self.explorer.kind == "mala" { 1 } else { self.explorer.leapfrog_steps },
+            step_size,
+            rounds: self.schedule.rounds,
+            round_iterations: self.schedule.iterations,
+            round_burn_in: self.schedule.burn_in,
+            criterion: if self.schedule.criterion == "barrier" { Criterion::Barrier } else { Criterion::Rejection },
+            burn_in: self.run.burn_in,
+            iterations: self.run.iterations,
+            thin: self.run.thin,
+        };
+        settings.check().map_err(|e| JobError::Config(e.to_string()))?;
+        Ok(settings)
+    }
+}
+
+/// Checks a name against the known ones.
+pub fn known(field: &str, value: &str, names: &[&str]) -> Result<(), JobError> {
+    if names.contains(&value) {
+        return Ok(());
+    }
+    let list = names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
+    let hint = nearest(value, names.iter().copied()).map(|n| format!(" Did you mean \"{n}\"?")).unwrap_or_default();
+    Err(JobError::Config(format!("{field} = \"{value}\" is not known; known are {list}.{hint}")))
+}
+
+fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
+    scored.filter(|(distance, name)| *distance <= name.len().max(3) / 2).min().map(|(_, name)| name)
+}
+
+/// serde says which names it expected: add the nearest to the one it found.
+fn with_suggestion(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let mut quoted = error.message().split('`').skip(1).step_by(2);
+    let is_unknown = error.message().starts_with("unknown field");
+    let hint = quoted.next().filter(|_| is_unknown).and_then(|found| nearest(found, quoted));
+    match hint {
+        Some(name) => format!("{}\ndid you mean `{name}`?", text.trim_end()),
+        None => text.trim_end().to_string(),
+    }
+}
+
+/// Sets `a.b.c` in a table, making tables on the way.
+fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), JobError> {
+    // A bare word such as barrier is meant as a string.
+    let parsed = toml::from_str::<toml::Table>(&format!("value = {value}"))
+        .ok()
+        .and_then(|mut t| t.remove("value"))
+        .unwrap_or_else(|| toml::Value::String(value.to_string()));
+    let mut parts: Vec<&str> = key.split('.').collect();
+    let last = parts.pop().expect("split gives at least one part");
+    let mut table = table;
+    for part in parts {
+        let entry = table.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        table = entry.as_table_mut().ok_or_else(|| {
+            JobError::Config(format!("--set {key}={value}: `{part}` is a value, not a table"))
+        })?;
+    }
+    table.insert(last.to_string(), parsed);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str, overrides: &[(&str, &str)]) -> String {
+        match Config::parse(text, overrides).and_then(|c| c.settings()) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{text} was accepted"),
+        }
+    }
+
+    #[test]
+    fn a_resolved_config_reads_back_as_itself() {
+        let config = Config::parse("[explorer]\nstep_size = [0.1, 0.2]\n[chains]\ncount = 2", &[]).unwrap();
+        assert_eq!(Config::parse(&config.to_toml(), &[]).unwrap(), config);
+    }
+
+    #[test]
+    fn errors_name_the_field_the_value_and_the_cure() {
+        for (text, overrides, parts) in [
+            ("[schedule]\ncriterium = \"barrier\"", &[][..], &["criterium", "did you mean `criterion`?"][..]),
+            ("[explorer]\nkind = \"hcm\"", &[], &["explorer.kind", "hcm", "Did you mean \"hmc\"?"]),
+            ("[chains]\ncount = 1", &[], &["chains.count", "1", "at least 2"]),
+            ("[chains]\ncount = \"many\"", &[], &["chains.count", "many", "\"auto\""]),
+            ("[explorer]\nstep_size = -0.5", &[], &["explorer.step_size", "-0.5", "positive"]),
+            ("[explorer]\nstep_size = [0.1]", &[], &["explorer.step_size", "per chain"]),
+            ("[schedule]\niterations = 50", &[], &["schedule.iterations", "50", "longer than its burn-in"]),
+            ("[run]\nthin = 0", &[], &["run.thin", "0"]),
+            ("seed = -1", &[], &["seed", "-1"]),
+            ("", &[("run.iterations", "x")], &["--set run.iterations=x"]),
+            ("", &[("run.itertions", "5")], &["--set run.itertions=5", "did you mean `iterations`?"]),
+            ("", &[("seed.deep", "5")], &["seed"]),
+            ("[target", &[], &["line 1"]),
+        ] {
+            let message = message(text, overrides);
+            for part in parts {
+                assert!(message.contains(part), "{message:?} does not say {part:?}");
+            }
+        }
+    }
+}

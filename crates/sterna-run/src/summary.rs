@@ -1,0 +1,216 @@
+//! `summary.json`: what a run found, for programs.
+
+use crate::config::Config;
+use serde_json::{Value, json};
+use sterna::estimates::global_barrier;
+use sterna::run::{Results, Run, Stage};
+
+/// Seconds by stage.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// Tuning.
+    pub tuning_s: f64,
+    /// Training of transports.
+    pub training_s: f64,
+    /// Burn-in and sampling.
+    pub sampling_s: f64,
+}
+
+/// Something a user should know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alarm {
+    /// Short name.
+    pub code: &'static str,
+    /// What was seen, and what would help.
+    pub message: String,
+}
+
+/// A run's results with all that tells where they came from.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The resolved config.
+    pub config: Config,
+    /// Whether the run went to its end.
+    pub finished: bool,
+    /// Dimension of the target.
+    pub dim: usize,
+    /// Estimates.
+    pub results: Results,
+    /// Seconds.
+    pub times: Times,
+    /// What a user should know.
+    pub alarms: Vec<Alarm>,
+}
+
+impl Summary {
+    pub(crate) fn new(config: &Config, run: &Run, times: &Times) -> Self {
+        let results = run.results();
+        Self {
+            config: config.clone(),
+            finished: run.progress().0 == Stage::Finished,
+            dim: run.sampler().path.dim(),
+            alarms: alarms(&results),
+            results,
+            times: *times,
+        }
+    }
+
+    /// Λ: the sum of the rejection rates.
+    pub fn global_barrier(&self) -> f64 {
+        global_barrier(&self.results.rejection_rates)
+    }
+
+    /// R / (T τ̂): low means that local moves, not swaps, are the bottleneck.
+    pub fn exploration_efficiency(&self) -> f64 {
+        self.results.round_trip_rate / self.results.round_trip_rate_predicted
+    }
+
+    /// Round trips divided by evaluations per machine and swap, as the paper counts them: 2 for PT.
+    pub fn paper_normalised(&self) -> f64 {
+        self.results.round_trips as f64 / 2.0
+    }
+
+    /// Round trips divided by all evaluations per machine and iteration, local moves included.
+    pub fn honestly_normalised(&self) -> f64 {
+        let r = &self.results;
+        let replicas = (r.schedule.chains() * self.config.chains.ensembles) as f64;
+        r.round_trips as f64 / (r.sampling_evaluations as f64 / (replicas * r.iterations as f64))
+    }
+
+    /// The file's text.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(&self.to_value()).expect("plain data");
+        text.push('\n');
+        text
+    }
+
+    fn to_value(&self) -> Value {
+        let r = &self.results;
+        let iterations_per_second = r.iterations as f64 / self.times.sampling_s;
+        let finite = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
+        json!({
+            "sterna": env!("CARGO_PKG_VERSION"),
+            "finished": self.finished,
+            "seed": self.config.seed,
+            "target": {"kind": self.config.target.kind, "dim": self.dim},
+            "chains": r.schedule.chains(),
+            "pairs": r.schedule.pairs(),
+            "ensembles": self.config.chains.ensembles,
+            "iterations": r.iterations,
+            "accelerator": {"kind": self.config.accelerator.kind, "steps": self.config.accelerator.steps},
+            "schedule": r.schedule.betas(),
+            "rejection_rates": r.rejection_rates,
+            "global_barrier": finite(self.global_barrier()),
+            "local_barrier": {
+                "beta": r.local_barrier.iter().map(|p| p.0).collect::<Vec<_>>(),
+                "lambda": r.local_barrier.iter().map(|p| finite(p.1)).collect::<Vec<_>>(),
+            },
+            "round_trips": r.round_trips,
+            "round_trip_rate": r.round_trip_rate,
+            "round_trip_rate_predicted": finite(r.round_trip_rate_predicted),
+            "exploration_efficiency": finite(self.exploration_efficiency()),
+            "log_z": {
+                "forward": finite(r.log_z.forward),
+                "backward": finite(r.log_z.backward),
+                "geometric_mean": finite(r.log_z.geometric_mean),
+                "bar": finite(r.log_z.bar),
+                "standard_error": finite(r.log_z.standard_error),
+                "truth": r.log_z_truth,
+                "pairs": r.log_z.pairs.iter().map(|p| json!({
+                    "forward": finite(p.forward),
+                    "backward": finite(p.backward),
+                    "bar": finite(p.bar.log_ratio),
+                    "overlap": finite(p.bar.overlap),
+                })).collect::<Vec<_>>(),
+            },
+            "expectations": {
+                "mean": r.means.iter().map(|m| finite(m.0)).collect::<Vec<_>>(),
+                "standard_error": r.means.iter().map(|m| finite(m.1)).collect::<Vec<_>>(),
+            },
+            "ess": {
+                "minimum": finite(r.ess.iter().copied().fold(f64::INFINITY, f64::min)),
+                "coordinates": r.ess.iter().map(|&e| finite(e)).collect::<Vec<_>>(),
+            },
+            "evaluations": {"target": r.evaluations, "sampling": r.sampling_evaluations, "network": 0},
+            "compute_normalised_round_trips": {
+                "paper": self.paper_normalised(),
+                "all_evaluations": finite(self.honestly_normalised()),
+                "per_second": finite(r.round_trips as f64 / self.times.sampling_s),
+            },
+            "time": {
+                "tuning_s": self.times.tuning_s,
+                "training_s": self.times.training_s,
+                "sampling_s": self.times.sampling_s,
+                "iterations_per_second": finite(iterations_per_second),
+            },
+            "explorer": {
+                "acceptance": r.acceptance.iter().map(|&a| finite(a)).collect::<Vec<_>>(),
+                "step_size": r.sizes.step_size,
+            },
+            "bad_densities": {
+                "count": r.bad.0,
+                "first": r.bad.1.as_ref().map(|b| json!({
+                    "iteration": b.iteration, "chain": b.chain, "replica": b.replica,
+                    "point": b.point.iter().map(|&x| finite(x)).collect::<Vec<_>>(),
+                })),
+            },
+            "alarms": self.alarms.iter().map(|a| json!({"code": a.code, "message": a.message})).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn alarms(r: &Results) -> Vec<Alarm> {
+    let mut out = Vec::new();
+    let mut alarm = |code, message| out.push(Alarm { code, message });
+    if let (count, Some(first)) = &r.bad {
+        alarm(
+            "bad-density",
+            format!(
+                "the target answered NaN or +inf at {count} proposals, which were rejected; the first in iteration {}, \
+                 on chain {}, replica {}, at {:?}",
+                first.iteration, first.chain, first.replica, first.point
+            ),
+        );
+    }
+    let worst = r.rejection_rates.iter().copied().enumerate().fold((0, 0.0), |a, b| if b.1 > a.1 { b } else { a });
+    if worst.1 > 0.95 {
+        alarm(
+            "starving-pair",
+            format!(
+                "swaps between chains {} and {} are rejected {:.1}% of the time; more chains would help",
+                worst.0,
+                worst.0 + 1,
+                100.0 * worst.1
+            ),
+        );
+    }
+    if r.round_trips == 0 {
+        alarm(
+            "no-round-trip",
+            "no replica went from the reference to the target and back: draws may miss modes, and log Z may be \
+             wrong beyond its error; more chains or iterations are needed"
+                .into(),
+        );
+    } else if r.round_trips >= 20 && r.round_trip_rate < 0.3 * r.round_trip_rate_predicted {
+        alarm(
+            "low-exploration",
+            format!(
+                "round trips are {:.0}% of what the swaps allow: local moves are the bottleneck; more or longer ones \
+                 would help",
+                100.0 * r.round_trip_rate / r.round_trip_rate_predicted
+            ),
+        );
+    }
+    let gap = (r.log_z.forward - r.log_z.backward).abs();
+    if gap.is_nan() || gap > 1.0 + 10.0 * r.log_z.standard_error {
+        alarm(
+            "log-z-disagrees",
+            format!(
+                "log Z from forward weights ({:.3}) and from backward weights ({:.3}) disagree: the chains overlap too \
+                 little for either; trust BAR with caution, or use more chains",
+                r.log_z.forward, r.log_z.backward
+            ),
+        );
+    }
+    out
+}
