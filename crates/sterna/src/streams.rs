@@ -190,22 +190,23 @@ fn round_key(seed: u64, round: u32) -> [u32; 2] {
 /// Eight blocks at once; `rows` and `tagged_blocks` hold one 32-bit value per 64-bit lane.
 #[inline(always)]
 fn philox_lanes<L: Lanes>(key: Key, rows: L::Bits, tagged_blocks: L::Bits) -> (L::Bits, L::Bits) {
-    let low = L::Bits::splat(u64::from(u32::MAX));
     let m0 = L::Bits::splat(u64::from(MULTIPLIERS[0]));
     let m1 = L::Bits::splat(u64::from(MULTIPLIERS[1]));
     let mut c0 = L::Bits::splat(key.iteration & u64::from(u32::MAX));
     let mut c1 = L::Bits::splat(key.iteration >> 32);
     let (mut c2, mut c3) = (rows, tagged_blocks);
+    // Only the low halves of lanes matter on the way: what gathers in the high ones is cut off at the end.
     for round in 0..ROUNDS {
         let [k0, k1] = round_key(key.seed, round);
         let a = m0.times_low(c0);
         let b = m1.times_low(c2);
         c0 = b.shift_right::<32>().xor(c1).xor(L::Bits::splat(u64::from(k0)));
-        c1 = b.and(low);
+        c1 = b;
         c2 = a.shift_right::<32>().xor(c3).xor(L::Bits::splat(u64::from(k1)));
-        c3 = a.and(low);
+        c3 = a;
     }
-    (c0.or(c1.shift_left::<32>()), c2.or(c3.shift_left::<32>()))
+    let low = L::Bits::splat(u64::from(u32::MAX));
+    (c0.and(low).or(c1.shift_left::<32>()), c2.and(low).or(c3.shift_left::<32>()))
 }
 
 /// The middle of one of 2⁵² equal cells of (0, 1): never 0, never 1.

@@ -14,6 +14,7 @@ pub struct Reference {
     standard_deviation: Vec<f64>,
     precision: Vec<f64>,
     log_normaliser: f64,
+    is_standard: bool,
 }
 
 impl Reference {
@@ -31,6 +32,7 @@ impl Reference {
         assert!(standard_deviation.iter().all(|&s| s > 0.0 && s.is_finite()));
         let log_volume: f64 = standard_deviation.iter().map(|s| s.ln()).sum();
         Self {
+            is_standard: mean.iter().all(|&m| m == 0.0) && standard_deviation.iter().all(|&s| s == 1.0),
             precision: standard_deviation.iter().map(|s| 1.0 / (s * s)).collect(),
             log_normaliser: -0.5 * mean.len() as f64 * std::f64::consts::TAU.ln() - log_volume,
             mean,
@@ -129,6 +131,13 @@ impl Kernel for Interpolate<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
+        if self.reference.is_standard { self.interpolate::<L, true>() } else { self.interpolate::<L, false>() }
+    }
+}
+
+impl Interpolate<'_> {
+    #[inline(always)]
+    fn interpolate<L: Lanes, const STANDARD: bool>(self) {
         let Points { x, log_density, score, log_reference, target } = self.points;
         let dim = x.dim();
         for (i, &beta) in self.betas.iter().enumerate() {
