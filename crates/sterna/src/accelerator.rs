@@ -1,9 +1,9 @@
 //! Accelerators: paths that carry the proposals of a swap (§3.1; Algorithm 1, lines 5–10).
 
-use crate::Result;
 use crate::path::{AnnealingPath, Points};
 use crate::streams::Streams;
 use crate::transport::Interval;
+use crate::{Batch, Result};
 
 /// Replicas on their way to the neighbouring chain: parallel lists, one entry per proposed pair.
 #[derive(Clone, Debug, Default)]
@@ -54,12 +54,44 @@ pub struct Journey {
     pub log_weight: Vec<f64>,
     /// β that a step works at, one per row.
     pub beta: Vec<f64>,
+    /// Log-determinant of a map, or log-ratio of kernels so far, one per row.
+    pub log_det: Vec<f64>,
+    /// Variance of a step, one per row.
+    pub variance: Vec<f64>,
+    /// Noise of a step.
+    pub noise: Batch,
+    /// Points before a step.
+    pub before: Batch,
+    /// Mean of a step.
+    pub mean: Batch,
 }
 
 impl Journey {
     /// Room for `rows` points of length `dim`.
     pub fn new(rows: usize, dim: usize) -> Self {
-        Self { points: Points::zeros(rows, dim), log_weight: vec![0.0; rows], beta: vec![0.0; rows] }
+        let matrix = || Batch::zeros(rows, dim);
+        let vector = || vec![0.0; rows];
+        Self {
+            points: Points::zeros(rows, dim),
+            log_weight: vector(),
+            beta: vector(),
+            log_det: vector(),
+            variance: vector(),
+            noise: matrix(),
+            before: matrix(),
+            mean: matrix(),
+        }
+    }
+
+    /// Sets the travellers' starting points.
+    pub fn begin(&mut self, from: &Points, rows: &[usize]) {
+        self.points.gather(from, rows);
+        for vector in [&mut self.log_weight, &mut self.beta, &mut self.log_det, &mut self.variance] {
+            vector.resize(rows.len(), 0.0);
+        }
+        for matrix in [&mut self.noise, &mut self.before, &mut self.mean] {
+            matrix.set_rows(rows.len());
+        }
     }
 }
 
@@ -70,6 +102,29 @@ pub enum Direction {
     Forward,
     /// From chain n to chain n − 1, by Q.
     Backward,
+}
+
+impl Direction {
+    /// β at which journeys in this direction end.
+    pub fn ends(self, intervals: &[Interval], out: &mut [f64]) {
+        for (out, interval) in out.iter_mut().zip(intervals) {
+            *out = match self {
+                Self::Forward => interval.upper,
+                Self::Backward => interval.lower,
+            };
+        }
+    }
+
+    /// log w, always Q over P, from the log density where the journey began and the one where it
+    /// ended, the latter with the log-ratio of returning to going (or a log-determinant) added.
+    ///
+    /// Forward this is end − start; backward, where start and end are exchanged, start − end.
+    pub fn log_weight(self, start: f64, end: f64) -> f64 {
+        match self {
+            Self::Forward => end - start,
+            Self::Backward => start - end,
+        }
+    }
 }
 
 /// A family of forward and backward kernels, one pair of them for each pair of chains.

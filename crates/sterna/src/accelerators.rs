@@ -1,5 +1,13 @@
 //! Members of the family of accelerators.
 
+mod cmcd;
+mod diffusion;
+mod flow;
+mod gaussian;
 mod identity;
 
+pub use cmcd::{Cmcd, CmcdSteps, NoDrift, NormalDrift};
+pub use diffusion::{Diffusion, DiffusionSteps, Integrator};
+pub use flow::FlowAccelerator;
+pub use gaussian::{Gaussian, GaussianSteps};
 pub use identity::Identity;

@@ -178,9 +178,7 @@ fn travel(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) 
     let ways =
         [(Direction::Forward, &work.lower, &mut work.up), (Direction::Backward, &work.upper, &mut work.down)];
     for (direction, travellers, journey) in ways {
-        journey.points.gather(&ensemble.points, &travellers.row);
-        journey.log_weight.resize(travellers.len(), 0.0);
-        journey.beta.resize(travellers.len(), 0.0);
+        journey.begin(&ensemble.points, &travellers.row);
         if !travellers.is_empty() {
             sampler.accelerator.travel(
                 direction,

@@ -9,7 +9,7 @@ use crate::lanes::{Bits, Kernel, Lanes, WIDTH, cos_sin_turns, dispatch, ln};
 
 /// What a random number is for. Part of the key, so no two uses ever share numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum Phase {
     /// Starting points.
     Start = 1,
@@ -17,38 +17,39 @@ pub enum Phase {
     Reference = 2,
     /// Acceptance of swaps; the row is the pair.
     Swap = 3,
-    /// Noise of forward accelerators.
-    Forward = 4,
-    /// Noise of backward accelerators.
-    Backward = 5,
     /// Exact draws from a target.
-    Exact = 6,
+    Exact = 4,
     /// Checks and diagnostics.
-    Check = 7,
+    Check = 5,
     /// Initial weights and training batches.
-    Training = 8,
-    /// Local moves; the n-th move of an iteration is `Phase::local(n)`.
-    Local = 64,
+    Training = 6,
+    /// Local moves; the n-th use in an iteration is `Phase::Local.number(n)`.
+    Local = 1 << 8,
+    /// Noise of step k of forward accelerators.
+    Forward = 1 << 14,
+    /// Noise of step k of backward accelerators.
+    Backward = 1 << 15,
 }
 
 /// A phase, and how often it has occurred within the iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PhaseKey(u8);
+pub struct PhaseKey(u16);
 
 impl Phase {
-    /// Key of the `n`-th local move in an iteration, n < 192.
+    /// Key of the `n`-th use of a phase within an iteration.
     ///
     /// # Panics
-    /// If `n` is too large.
-    pub fn local(n: usize) -> PhaseKey {
-        assert!(n < 192, "at most 192 local moves an iteration");
-        PhaseKey(Phase::Local as u8 + n as u8)
+    /// If the phase is used once only, or `n` is too large.
+    pub fn number(self, n: usize) -> PhaseKey {
+        let first = self as usize;
+        assert!(first >= Phase::Local as usize && n < first.min(1 << 14), "no use {n} of {self:?}");
+        PhaseKey((first + n) as u16)
     }
 }
 
 impl From<Phase> for PhaseKey {
     fn from(phase: Phase) -> Self {
-        PhaseKey(phase as u8)
+        PhaseKey(phase as u16)
     }
 }
 
@@ -154,14 +155,14 @@ impl RowStream {
 }
 
 impl Key {
-    /// Counter words: iteration (2), row, phase (8 bits) and block (24 bits).
+    /// Counter words: iteration (2), row, phase (16 bits) and block (16 bits).
     fn counter(&self, row: u32, block: u32) -> [u32; 4] {
-        debug_assert!(block < 1 << 24);
+        debug_assert!(block < 1 << 16);
         [self.iteration as u32, (self.iteration >> 32) as u32, row, self.tag() | block]
     }
 
     fn tag(&self) -> u32 {
-        u32::from(self.phase.0) << 24
+        u32::from(self.phase.0) << 16
     }
 }
 
@@ -252,6 +253,7 @@ impl Kernel for FillNormals<'_> {
     fn run<L: Lanes>(self) {
         let dim = self.out.dim();
         debug_assert_eq!(self.rows.len(), self.out.rows());
+        assert!(dim <= 1 << 17, "a row has at most 2¹⁷ normals");
         let tag = u64::from(self.key.tag());
         for (rows, out) in self.rows.chunks(WIDTH).zip(self.out.as_mut_slice().chunks_mut(WIDTH * dim)) {
             let keys = load_keys::<L>(rows);
@@ -314,11 +316,11 @@ mod tests {
         let rows: Vec<u32> = (0..13).map(|i| 3 * i + 1).collect();
         for dim in [1, 2, 5, 10, 16] {
             let mut out = Batch::zeros(rows.len(), dim);
-            streams.normals(Phase::local(2), 1 << 40, &rows, &mut out);
+            streams.normals(Phase::Local.number(2), 1 << 40, &rows, &mut out);
             let mut uniforms = vec![0.0; rows.len()];
             streams.uniforms(Phase::Swap, 9, &rows, &mut uniforms);
             for (i, &row) in rows.iter().enumerate() {
-                let mut single = streams.row(Phase::local(2), 1 << 40, row);
+                let mut single = streams.row(Phase::Local.number(2), 1 << 40, row);
                 let expected: Vec<f64> = (0..dim).map(|_| single.normal()).collect();
                 assert_eq!(out.row(i), expected);
                 assert_eq!(uniforms[i], streams.row(Phase::Swap, 9, row).uniform());

@@ -1,6 +1,6 @@
 //! What is sampled: a log density with its score, for whole batches.
 
-use crate::{Batch, Result, streams::RowStream};
+use crate::{Batch, Result, streams::RowStream, transport::EnergyModel};
 
 /// Log density and score of each row of a batch.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +62,11 @@ pub trait Target: Send + Sync {
 
     /// log ∫ π̃, where it is known.
     fn log_z(&self) -> Option<f64> {
+        None
+    }
+
+    /// The target's own diffusion (§5.3) in closed form, where it is known.
+    fn diffused(&self) -> Option<&dyn EnergyModel> {
         None
     }
 

@@ -23,20 +23,12 @@ impl Accelerator for Identity {
         travellers: &Travellers,
         journey: &mut Journey,
     ) -> Result<()> {
-        let Journey { points, log_weight, beta } = journey;
+        let Journey { points, log_weight, beta, .. } = journey;
         log_weight.copy_from_slice(&points.log_density);
-        for (beta, interval) in beta.iter_mut().zip(&travellers.interval) {
-            *beta = match direction {
-                Direction::Forward => interval.upper,
-                Direction::Backward => interval.lower,
-            };
-        }
+        direction.ends(&travellers.interval, beta);
         path.move_to(beta, points)?;
         for (log_weight, there) in log_weight.iter_mut().zip(&points.log_density) {
-            *log_weight = match direction {
-                Direction::Forward => there - *log_weight,
-                Direction::Backward => *log_weight - there,
-            };
+            *log_weight = direction.log_weight(*log_weight, *there);
         }
         Ok(())
     }

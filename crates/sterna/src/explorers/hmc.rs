@@ -68,7 +68,7 @@ impl Explorer for Hmc {
         uniforms.resize(rows.len(), 0.0);
         step.set_rows(rows.len());
         for n in 0..self.steps {
-            streams.uniforms(Phase::local(3 * n), iteration, &rows.key, uniforms);
+            streams.uniforms(Phase::Local.number(3 * n), iteration, &rows.key, uniforms);
             for (i, &chain) in rows.chain.iter().enumerate() {
                 let size = self.sizes.step_size[chain] * (1.0 - self.jitter * uniforms[i]);
                 for (step, scale) in step.row_mut(i).iter_mut().zip(self.sizes.scale.row(chain)) {
@@ -76,8 +76,8 @@ impl Explorer for Hmc {
                 }
             }
             proposal.gather_state(points, &rows.row);
-            streams.normals(Phase::local(3 * n + 1), iteration, &rows.key, momentum);
-            streams.uniforms(Phase::local(3 * n + 2), iteration, &rows.key, uniforms);
+            streams.normals(Phase::Local.number(3 * n + 1), iteration, &rows.key, momentum);
+            streams.uniforms(Phase::Local.number(3 * n + 2), iteration, &rows.key, uniforms);
             dispatch(LogJoint { points: proposal, momentum, out: log_joint });
             dispatch(Leap { points: proposal, momentum, step, kick: 0.5 });
             for leap in 1..=self.leapfrog_steps {

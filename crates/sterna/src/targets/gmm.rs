@@ -2,6 +2,7 @@
 
 use crate::lanes::{Kernel, Lanes, WIDTH, dispatch, exp, for_each_chunk, ln};
 use crate::streams::RowStream;
+use crate::transport::EnergyModel;
 use crate::{Batch, Evaluation, Result, Target};
 
 pub use super::gmm40_means::MEANS;
@@ -54,11 +55,17 @@ impl Gmm {
         let best = self.means.iter().enumerate().min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
         best.expect("at least one mean").0
     }
+}
 
-    /// Log density and score after diffusing row i for VP time `times[i]`, 1 being the mixture
-    /// itself (§5.3): √s X + √(1−s) Z is the mixture of means √s μ and variance sσ² + 1 − s.
-    pub fn evaluate_diffused(&self, times: &[f64], x: &Batch, out: &mut Evaluation) {
+/// √s X + √(1−s) Z is the mixture of means √s μ and variance sσ² + 1 − s (§5.3).
+impl EnergyModel for Gmm {
+    fn evaluate(&self, times: &[f64], x: &Batch, out: &mut Evaluation) -> Result<()> {
         dispatch(Mixture { gmm: self, times: Some(times), x, out });
+        Ok(())
+    }
+
+    fn log_z_reference(&self) -> f64 {
+        0.0
     }
 }
 
@@ -74,6 +81,10 @@ impl Target for Gmm {
 
     fn log_z(&self) -> Option<f64> {
         Some(0.0)
+    }
+
+    fn diffused(&self) -> Option<&dyn EnergyModel> {
+        Some(self)
     }
 
     fn draw(&self, stream: &mut RowStream, x: &mut [f64]) -> bool {

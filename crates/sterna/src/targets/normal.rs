@@ -2,6 +2,7 @@
 
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::RowStream;
+use crate::transport::EnergyModel;
 use crate::{Batch, Evaluation, Result, Target};
 
 /// π̃(x) = (2π)^{−d/2} exp(−½ Σ λⱼ (xⱼ − mⱼ)²), so log Z = −½ Σ log λⱼ.
@@ -53,10 +54,11 @@ impl Normal {
         }
         factor * 0.5 * precision.ln().abs()
     }
+}
 
-    /// Log density and score after diffusing row i to VP time `times[i]` (§5.3): normal again, with
-    /// mean √s m and variance s/λ + 1 − s; it keeps the mass of π̃.
-    pub fn evaluate_diffused(&self, times: &[f64], x: &Batch, out: &mut Evaluation) {
+/// √s X + √(1−s) Z is normal with mean √s m and variance s/λ + 1 − s (§5.3); it keeps the mass of π̃.
+impl EnergyModel for Normal {
+    fn evaluate(&self, times: &[f64], x: &Batch, out: &mut Evaluation) -> Result<()> {
         for (i, &s) in times.iter().enumerate() {
             let mut sum = 0.0;
             for (j, (x, score)) in x.row(i).iter().zip(out.score.row_mut(i)).enumerate() {
@@ -67,6 +69,11 @@ impl Normal {
             }
             out.log_density[i] = -0.5 * (sum + x.dim() as f64 * std::f64::consts::TAU.ln());
         }
+        Ok(())
+    }
+
+    fn log_z_reference(&self) -> f64 {
+        self.log_z().expect("known")
     }
 }
 
@@ -82,6 +89,10 @@ impl Target for Normal {
 
     fn log_z(&self) -> Option<f64> {
         Some(-0.5 * self.precision.iter().map(|p| p.ln()).sum::<f64>())
+    }
+
+    fn diffused(&self) -> Option<&dyn EnergyModel> {
+        Some(self)
     }
 
     fn draw(&self, stream: &mut RowStream, x: &mut [f64]) -> bool {

@@ -1,0 +1,167 @@
+//! Controlled Monte Carlo diffusions (§5.2, with errata E6, E8 and E9).
+//!
+//! P_k: x + Δs (σ_k² ∇U(x) + b(x)) at k − 1; Q_{k−1}: x + Δs (σ_k² ∇U(x) − b(x)) at k; both with
+//! variance 2 Δs σ_k². U interpolates the two log densities: on the geometric path it is the path at
+//! β + φ_k (β′ − β).
+
+use super::gaussian::{Gaussian, GaussianSteps};
+use crate::accelerator::Travellers;
+use crate::path::Points;
+use crate::targets::Normal;
+use crate::transport::{Drift, Interval};
+use crate::{Batch, Error, Result};
+use std::sync::{Arc, Mutex};
+
+/// A controlled diffusion as an accelerator.
+pub type Cmcd = Gaussian<CmcdSteps>;
+
+/// Drift, interpolation and noise of all pairs.
+pub struct CmcdSteps {
+    drift: Arc<dyn Drift>,
+    /// φ_0 = 0 ≤ … ≤ φ_K = 1 of each pair (pairs × (K + 1)).
+    interpolation: Batch,
+    /// σ_k² of each pair (pairs × K).
+    noise: Batch,
+    scratch: Mutex<Vec<Scratch>>,
+}
+
+#[derive(Default)]
+struct Scratch {
+    times: Vec<f64>,
+    drift: Batch,
+}
+
+impl CmcdSteps {
+    /// `interpolation` is pairs × (K + 1), `noise` pairs × K: σ² of each step, which should vanish
+    /// with the width of the pair, so that the accelerator becomes the identity there (errata E9).
+    pub fn new(drift: Arc<dyn Drift>, interpolation: Batch, noise: Batch) -> Result<Self> {
+        let wrong = |field, value: String, cure| Err(Error::Setting { field, value, cure });
+        if noise.dim() == 0 || interpolation.dim() != noise.dim() + 1 || interpolation.rows() != noise.rows() {
+            let value = format!("{} × {} values", interpolation.rows(), interpolation.dim());
+            return wrong("interpolation", value, "each pair needs one value more than it has steps");
+        }
+        for row in interpolation.iter_rows() {
+            if row[0] != 0.0 || row[row.len() - 1] != 1.0 || row.windows(2).any(|w| !(w[0] <= w[1])) {
+                return wrong("interpolation", format!("{row:?}"), "it must rise from 0 to 1");
+            }
+        }
+        if let Some(s) = noise.as_slice().iter().find(|&&s| !(s > 0.0 && s.is_finite())) {
+            return wrong("noise", s.to_string(), "every variance must be positive");
+        }
+        Ok(Self { drift, interpolation, noise, scratch: Mutex::default() })
+    }
+
+    /// φ linear in path time, one σ² for all steps of a pair.
+    pub fn linear(drift: Arc<dyn Drift>, steps: usize, noise_of_pair: &[f64]) -> Result<Self> {
+        let pairs = noise_of_pair.len();
+        let interpolation = (0..pairs).flat_map(|_| (0..=steps).map(move |k| k as f64 / steps as f64)).collect();
+        let noise = noise_of_pair.iter().flat_map(|&s| std::iter::repeat_n(s, steps)).collect();
+        if steps == 0 {
+            let cure = "a controlled diffusion needs at least one step";
+            return Err(Error::Setting { field: "accelerator.steps", value: "0".into(), cure });
+        }
+        Self::new(drift, Batch::from_vec(steps + 1, interpolation), Batch::from_vec(steps, noise))
+    }
+
+    /// Δs σ² of a traveller's pair at step k.
+    fn diffusion(&self, pair: usize, k: usize) -> f64 {
+        self.noise.row(pair - 1)[k - 1] / self.noise.dim() as f64
+    }
+
+    /// x + Δs (σ² score ± b), the score and b being those at path time `at`/K.
+    fn means(&self, travellers: &Travellers, k: usize, at: usize, sign: f64, points: &Points, out: &mut Batch) -> Result<()> {
+        let mut scratch = self.scratch.lock().expect("no panic inside").pop().unwrap_or_default();
+        let steps = self.noise.dim() as f64;
+        if scratch.drift.dim() != points.x.dim() {
+            scratch.drift = Batch::zeros(points.rows(), points.x.dim());
+        }
+        scratch.drift.set_rows(points.rows());
+        scratch.times.clear();
+        scratch.times.resize(points.rows(), at as f64 / steps);
+        self.drift.drift(&travellers.interval, &scratch.times, &points.x, &mut scratch.drift)?;
+        for (i, &pair) in travellers.pair.iter().enumerate() {
+            let (diffusion, signed_step) = (self.diffusion(pair, k), sign / steps);
+            let (x, score, drift) = (points.x.row(i), points.score.row(i), scratch.drift.row(i));
+            for (j, out) in out.row_mut(i).iter_mut().enumerate() {
+                *out = signed_step.mul_add(drift[j], diffusion.mul_add(score[j], x[j]));
+            }
+        }
+        self.scratch.lock().expect("no panic inside").push(scratch);
+        Ok(())
+    }
+}
+
+impl GaussianSteps for CmcdSteps {
+    fn steps(&self) -> usize {
+        self.noise.dim()
+    }
+
+    fn betas(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
+        for ((out, &pair), interval) in out.iter_mut().zip(&travellers.pair).zip(&travellers.interval) {
+            // The ends exactly, whatever rounding does in between.
+            *out = match k {
+                0 => interval.lower,
+                k if k == self.steps() => interval.upper,
+                k => interval.lower + self.interpolation.row(pair - 1)[k] * interval.width(),
+            };
+        }
+    }
+
+    fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
+        for (out, &pair) in out.iter_mut().zip(&travellers.pair) {
+            *out = 2.0 * self.diffusion(pair, k);
+        }
+    }
+
+    fn forward_means(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()> {
+        self.means(travellers, k, k - 1, 1.0, points, out)
+    }
+
+    fn backward_means(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()> {
+        self.means(travellers, k, k, -1.0, points, out)
+    }
+}
+
+/// b = 0: annealed Langevin dynamics, the ablation that the paper lacks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoDrift;
+
+impl Drift for NoDrift {
+    fn drift(&self, _pairs: &[Interval], _times: &[f64], _x: &Batch, out: &mut Batch) -> Result<()> {
+        out.as_mut_slice().fill(0.0);
+        Ok(())
+    }
+}
+
+/// The exact drift along the geometric path from N(0, I) to a [`Normal`], for φ linear in path time.
+///
+/// At β the path is normal with precision p = 1 − β + βλ and mean μ = βλm/p; following it costs
+/// b = Δβ (μ′ − ½ p′/p (x − μ)).
+#[derive(Clone, Debug)]
+pub struct NormalDrift {
+    target: Normal,
+}
+
+impl NormalDrift {
+    /// For the ladder from N(0, I) to `target`.
+    pub fn new(target: Normal) -> Self {
+        Self { target }
+    }
+}
+
+impl Drift for NormalDrift {
+    fn drift(&self, pairs: &[Interval], times: &[f64], x: &Batch, out: &mut Batch) -> Result<()> {
+        for (i, (pair, time)) in pairs.iter().zip(times).enumerate() {
+            let beta = pair.lower + time * pair.width();
+            for (j, out) in out.row_mut(i).iter_mut().enumerate() {
+                let (lambda, m) = (self.target.precision()[j], self.target.mean()[j]);
+                let precision = 1.0 - beta + beta * lambda;
+                let mean = beta * lambda * m / precision;
+                let mean_slope = lambda * m / (precision * precision);
+                let log_width_slope = -0.5 * (lambda - 1.0) / precision;
+                *out = pair.width() * (mean_slope + log_width_slope * (x.row(i)[j] - mean));
+            }
+        }
+        Ok(())
+    }
+}

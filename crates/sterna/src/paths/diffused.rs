@@ -1,0 +1,92 @@
+//! The variance-preserving diffusion as an annealing path of its own (§5.3, App. D.3).
+
+use crate::path::{AnnealingPath, Points};
+use crate::streams::{PhaseKey, Streams};
+use crate::transport::EnergyModel;
+use crate::{Batch, Result, Target};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// π_s of a diffusion or of a model of one: N(0, I) at s = 0, the target at s = 1.
+pub struct Diffused {
+    model: Arc<dyn EnergyModel>,
+    dim: usize,
+    log_z: Option<f64>,
+    evaluations: AtomicU64,
+}
+
+/// A target that knows its own diffusion, as a model.
+struct Exact(Arc<dyn Target>);
+
+impl EnergyModel for Exact {
+    fn evaluate(&self, times: &[f64], x: &Batch, out: &mut crate::Evaluation) -> Result<()> {
+        self.0.diffused().expect("checked on construction").evaluate(times, x, out)
+    }
+
+    fn log_z_reference(&self) -> f64 {
+        self.0.diffused().expect("checked on construction").log_z_reference()
+    }
+}
+
+impl Diffused {
+    /// The path of a model; its density at s = 1 must be the target's.
+    pub fn new(model: Arc<dyn EnergyModel>, dim: usize, log_z: Option<f64>) -> Self {
+        Self { model, dim, log_z, evaluations: AtomicU64::new(0) }
+    }
+
+    /// The true diffusion of a target that knows it in closed form.
+    pub fn exact(target: Arc<dyn Target>) -> Option<Self> {
+        target.diffused()?;
+        let (dim, log_z) = (target.dim(), target.log_z());
+        Some(Self::new(Arc::new(Exact(target)), dim, log_z))
+    }
+}
+
+impl AnnealingPath for Diffused {
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
+        self.evaluations.fetch_add(points.rows() as u64, Ordering::Relaxed);
+        let Points { x, target, log_density, score, .. } = points;
+        self.model.evaluate(betas, x, target)?;
+        score.as_mut_slice().copy_from_slice(target.score.as_slice());
+        for (out, &value) in log_density.iter_mut().zip(&target.log_density) {
+            *out = if value < f64::INFINITY { value } else { f64::NEG_INFINITY };
+        }
+        Ok(())
+    }
+
+    /// By central differences, one-sided at the ends.
+    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64]) -> Result<()> {
+        let mut at = points.clone();
+        let mut ends = [Vec::new(), Vec::new()];
+        let near = |beta: f64, sign: f64| (beta + sign * (1e-3 * beta).max(1e-7)).clamp(0.0, 1.0);
+        for (end, sign) in ends.iter_mut().zip([-1.0, 1.0]) {
+            let betas: Vec<f64> = betas.iter().map(|&b| near(b, sign)).collect();
+            self.evaluate(&betas, &mut at)?;
+            end.clone_from(&at.log_density);
+        }
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = (ends[1][i] - ends[0][i]) / (near(betas[i], 1.0) - near(betas[i], -1.0));
+        }
+        Ok(())
+    }
+
+    fn draw_reference(&self, streams: &Streams, phase: PhaseKey, iteration: u64, rows: &[u32], x: &mut Batch) {
+        streams.normals(phase, iteration, rows, x);
+    }
+
+    fn log_z_reference(&self) -> f64 {
+        self.model.log_z_reference()
+    }
+
+    fn log_z(&self) -> Option<f64> {
+        self.log_z
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.evaluations.load(Ordering::Relaxed)
+    }
+}
