@@ -1,0 +1,444 @@
+//! `draws.nc`: the target chain's draws as netCDF-4, laid out the way ArviZ reads them.
+//!
+//! netCDF-4 is HDF5 with conventions: a dimension is a *dimension scale* (a one-dimensional dataset that
+//! also holds the coordinates), and a variable names its dimensions by references to scales.
+//!
+//! ```text
+//! /                 attributes
+//!   posterior/      x (chain, draw, x_dim_0)            coordinates chain, draw, x_dim_0
+//!   sample_stats/   lp, replica, … (chain, draw)        coordinates chain, draw
+//! ```
+//!
+//! What ArviZ calls a chain is an ensemble here. The bytes depend on nothing but the input: no clock.
+
+use std::borrow::Cow;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use rust_hdf5::{H5Dataset, H5File, H5Group, H5Type, Hdf5Error};
+
+/// Elements per chunk, 256 KiB of `f64`: several fit in the readers' default cache of one MiB.
+const CHUNK: usize = 32_768;
+
+/// Mantissas are noise to a compressor: shuffled, this level saves a tenth of `x` (and nearly all of the
+/// coordinates and replicas); level 4 takes six times as long for one per cent more.
+const DEFLATE: u32 = 1;
+
+const CHAIN: &str = "chain";
+const DRAW: &str = "draw";
+const X_DIM: &str = "x_dim_0";
+const LP: &str = "lp";
+const REPLICA: &str = "replica";
+
+/// Draws of one ensemble's target chain.
+#[derive(Clone, Copy, Debug)]
+pub struct EnsembleDraws<'a> {
+    /// Points, one after the other (draws × dim).
+    pub x: &'a [f64],
+    /// log π̃ at each.
+    pub log_density: &'a [f64],
+    /// The replica that sat on the target chain.
+    pub replica: &'a [u32],
+}
+
+impl<'a> From<&'a sterna::records::Draws> for EnsembleDraws<'a> {
+    fn from(draws: &'a sterna::records::Draws) -> Self {
+        Self { x: &draws.x, log_density: &draws.log_density, replica: &draws.replica }
+    }
+}
+
+/// One number per draw.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'a> {
+    /// Stored as `f64`.
+    Real(&'a [f64]),
+    /// Stored as signed 64-bit integers, so that differences in numpy do not wrap.
+    Count(&'a [u32]),
+}
+
+impl Values<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Real(values) => values.len(),
+            Self::Count(values) => values.len(),
+        }
+    }
+}
+
+/// A further variable of `sample_stats`.
+#[derive(Clone, Debug)]
+pub struct Statistic<'a> {
+    /// Its name in the file.
+    pub name: String,
+    /// One entry per ensemble, all of the same kind.
+    pub values: Vec<Values<'a>>,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Attribute {
+    /// UTF-8.
+    Text(String),
+    /// Unsigned: seeds use all 64 bits.
+    Integer(u64),
+    /// A real number.
+    Real(f64),
+}
+
+impl From<&str> for Attribute {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<u64> for Attribute {
+    fn from(integer: u64) -> Self {
+        Self::Integer(integer)
+    }
+}
+
+impl From<f64> for Attribute {
+    fn from(real: f64) -> Self {
+        Self::Real(real)
+    }
+}
+
+/// Everything that goes into a `draws.nc`.
+///
+/// ```
+/// use sterna_run::draws_file::{DrawsFile, EnsembleDraws};
+///
+/// let folder = tempfile::tempdir()?;
+/// let (x, log_density, replica) = ([0.5, -1.0, 2.0, 0.25], [-0.625, -2.03125], [3, 0]);
+/// let ensemble = EnsembleDraws { x: &x, log_density: &log_density, replica: &replica };
+/// DrawsFile::new(2, [ensemble]).attribute("seed", 1).write(&folder.path().join("draws.nc"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DrawsFile<'a> {
+    /// Coordinates of a point.
+    pub dim: usize,
+    /// ArviZ's chains.
+    pub ensembles: Vec<EnsembleDraws<'a>>,
+    /// Beyond `lp` and `replica`.
+    pub statistics: Vec<Statistic<'a>>,
+    /// On the file and on both groups, after those that name this library.
+    pub attributes: Vec<(String, Attribute)>,
+}
+
+impl<'a> DrawsFile<'a> {
+    /// Draws of points with `dim` coordinates.
+    pub fn new(dim: usize, ensembles: impl IntoIterator<Item = impl Into<EnsembleDraws<'a>>>) -> Self {
+        let ensembles = ensembles.into_iter().map(Into::into).collect();
+        Self { dim, ensembles, statistics: Vec::new(), attributes: Vec::new() }
+    }
+
+    /// Adds an attribute, or replaces the one of that name.
+    pub fn attribute(mut self, name: &str, value: impl Into<Attribute>) -> Self {
+        self.attributes.retain(|(other, _)| other != name);
+        self.attributes.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds a variable to `sample_stats`, one entry of `values` per ensemble.
+    pub fn statistic(mut self, name: &str, values: impl IntoIterator<Item = Values<'a>>) -> Self {
+        self.statistics.push(Statistic { name: name.into(), values: values.into_iter().collect() });
+        self
+    }
+
+    /// Writes `path`. The file is made beside it, as `<path>.partial`, and renamed once it is whole and on
+    /// disk: a crash or an error leaves what was at `path` before. Beyond the input this needs memory for
+    /// a few chunks and their index: some megabytes for ten million draws.
+    pub fn write(&self, path: &Path) -> Result<(), DrawsFileError> {
+        self.check()?;
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let written = self.write_partial(&partial, path).and_then(|()| {
+            fs::rename(&partial, path).map_err(|source| DrawsFileError::File { path: path.into(), source })
+        });
+        if written.is_err() {
+            let _ = fs::remove_file(&partial);
+            return written;
+        }
+        // The new name is itself data of the folder. Not every file system can sync a folder, and the file
+        // is whole either way, so a refusal is no error.
+        #[cfg(unix)]
+        {
+            let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let _ = fs::File::open(folder).and_then(|f| f.sync_all());
+        }
+        Ok(())
+    }
+
+    /// The common number of draws; called after [`check`](Self::check).
+    fn draws(&self) -> usize {
+        self.ensembles[0].log_density.len()
+    }
+
+    fn check(&self) -> Result<(), DrawsFileError> {
+        let draws = self.ensembles.first().map_or(0, |e| e.log_density.len());
+        // netCDF reads a dimension of length zero as unlimited.
+        if draws == 0 || self.dim == 0 {
+            return Err(DrawsFileError::Empty { ensembles: self.ensembles.len(), draws, dim: self.dim });
+        }
+        let length = |variable: &str, ensemble, found, expected: usize| match found == expected {
+            true => Ok(()),
+            false => Err(DrawsFileError::Length { variable: variable.into(), ensemble, found, expected }),
+        };
+        for (i, ensemble) in self.ensembles.iter().enumerate() {
+            length(LP, i, ensemble.log_density.len(), draws)?;
+            length(REPLICA, i, ensemble.replica.len(), draws)?;
+            length("x", i, ensemble.x.len(), draws.saturating_mul(self.dim))?;
+        }
+        for (i, Statistic { name, values }) in self.statistics.iter().enumerate() {
+            let taken = [CHAIN, DRAW, LP, REPLICA].contains(&name.as_str())
+                || self.statistics[..i].iter().any(|other| other.name == *name);
+            let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+            if taken || !first || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                return Err(DrawsFileError::Name { name: name.clone(), taken });
+            }
+            if values.len() != self.ensembles.len() {
+                let (found, expected) = (values.len(), self.ensembles.len());
+                return Err(DrawsFileError::Ensembles { variable: name.clone(), found, expected });
+            }
+            for (ensemble, part) in values.iter().enumerate() {
+                length(name, ensemble, part.len(), draws)?;
+                if std::mem::discriminant(part) != std::mem::discriminant(&values[0]) {
+                    return Err(DrawsFileError::Mixed { variable: name.clone(), ensemble });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes and syncs `partial`; errors speak of `path`, the file that was asked for.
+    fn write_partial(&self, partial: &Path, path: &Path) -> Result<(), DrawsFileError> {
+        let hdf5 = |source| DrawsFileError::Hdf5 { path: path.into(), source };
+        // Readers list variables in creation order. Locks are of no use on a file nobody knows yet, and
+        // fail on some network file systems.
+        let file = H5File::options().track_order(true).no_locking().create(partial).map_err(hdf5)?;
+        let content = self.write_content(&file);
+        // Closes in any case: a writer dropped open finishes by itself and complains on stderr.
+        let closed = file.close_no_sync();
+        content.and(closed).map_err(hdf5)?;
+        fs::OpenOptions::new()
+            .write(true)
+            .open(partial)
+            .and_then(|f| f.sync_all())
+            .map_err(|source| DrawsFileError::File { path: path.into(), source })
+    }
+
+    fn write_content(&self, file: &H5File) -> Result<(), Hdf5Error> {
+        let (ensembles, draws) = (self.ensembles.len(), self.draws());
+        self.write_attributes(&file.root_group())?;
+
+        // Dimensions are numbered through the file, in order of creation.
+        let posterior = file.create_group("posterior")?;
+        self.write_attributes(&posterior)?;
+        let chain = write_scale(&posterior, CHAIN, ensembles, 0)?;
+        let draw = write_scale(&posterior, DRAW, draws, 1)?;
+        let x_dim = write_scale(&posterior, X_DIM, self.dim, 2)?;
+        let x = Variable::create::<f64>(&posterior, "x", &[&chain, &draw, &x_dim])?;
+        for (i, ensemble) in self.ensembles.iter().enumerate() {
+            x.write(i, |rows| Cow::Borrowed(&ensemble.x[rows.start * self.dim..rows.end * self.dim]))?;
+        }
+
+        let sample_stats = file.create_group("sample_stats")?;
+        self.write_attributes(&sample_stats)?;
+        let chain = write_scale(&sample_stats, CHAIN, ensembles, 3)?;
+        let draw = write_scale(&sample_stats, DRAW, draws, 4)?;
+        let lp: Vec<_> = self.ensembles.iter().map(|e| Values::Real(e.log_density)).collect();
+        let lp = write_statistic(&sample_stats, LP, &lp, [&chain, &draw])?;
+        describe(&lp, "log density of the target, not normalised")?;
+        let replica: Vec<_> = self.ensembles.iter().map(|e| Values::Count(e.replica)).collect();
+        let replica = write_statistic(&sample_stats, REPLICA, &replica, [&chain, &draw])?;
+        describe(&replica, "replica on the target chain")?;
+        for Statistic { name, values } in &self.statistics {
+            write_statistic(&sample_stats, name, values, [&chain, &draw])?;
+        }
+        Ok(())
+    }
+
+    fn write_attributes(&self, group: &H5Group) -> Result<(), Hdf5Error> {
+        let version = env!("CARGO_PKG_VERSION");
+        group.set_attr_string("created_by", &format!("sterna {version}"))?;
+        group.set_attr_string("inference_library", "sterna")?;
+        group.set_attr_string("inference_library_version", version)?;
+        for (name, value) in &self.attributes {
+            match value {
+                Attribute::Text(text) => group.set_attr_string(name, text)?,
+                Attribute::Integer(integer) => group.set_attr_numeric(name, integer)?,
+                Attribute::Real(real) => group.set_attr_numeric(name, real)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A chunked, compressed dataset whose chunks lie within one ensemble.
+struct Variable {
+    dataset: H5Dataset,
+    /// Ensembles, draws and perhaps more.
+    shape: Vec<usize>,
+    rows_per_chunk: usize,
+}
+
+impl Variable {
+    /// The dimensions are those of `scales`: chain, draw and perhaps more.
+    fn create<T: H5Type>(group: &H5Group, name: &str, scales: &[&H5Dataset]) -> Result<Self, Hdf5Error> {
+        let shape: Vec<usize> = scales.iter().map(|scale| scale.total_elements()).collect();
+        let rows_per_chunk = rows_per_chunk(shape[1], shape[2..].iter().product());
+        let mut chunk = shape.clone();
+        chunk[..2].copy_from_slice(&[1, rows_per_chunk]);
+        let builder = group.new_dataset::<T>().shape(&shape).chunk(&chunk);
+        let dataset = builder.shuffle_deflate(DEFLATE).create(name)?;
+        for (axis, scale) in scales.iter().enumerate() {
+            dataset.attach_scale(axis, scale)?;
+        }
+        Ok(Self { dataset, shape, rows_per_chunk })
+    }
+
+    /// Writes an ensemble, a chunk at a time; `part` gives the elements of a range of draws.
+    fn write<'a, T: H5Type>(
+        &self,
+        ensemble: usize,
+        part: impl Fn(Range<usize>) -> Cow<'a, [T]>,
+    ) -> Result<(), Hdf5Error> {
+        let draws = self.shape[1];
+        let mut start = vec![0; self.shape.len()];
+        let mut count = self.shape.clone();
+        for first in (0..draws).step_by(self.rows_per_chunk) {
+            let rows = self.rows_per_chunk.min(draws - first);
+            start[..2].copy_from_slice(&[ensemble, first]);
+            count[..2].copy_from_slice(&[1, rows]);
+            self.dataset.write_slice(&start, &count, &part(first..first + rows))?;
+        }
+        Ok(())
+    }
+}
+
+/// As many draws as [`CHUNK`] allows, then evened out: the last chunk is stored whole, padding and all.
+fn rows_per_chunk(draws: usize, elements_per_draw: usize) -> usize {
+    let most = (CHUNK / elements_per_draw).max(1);
+    draws.div_ceil(draws.div_ceil(most))
+}
+
+/// A dimension and its coordinates 0, 1, …, `length` − 1.
+fn write_scale(group: &H5Group, name: &str, length: usize, dimension: i32) -> Result<H5Dataset, Hdf5Error> {
+    let rows = rows_per_chunk(length, 1);
+    let builder = group.new_dataset::<i64>().shape([length]).chunk(&[rows]);
+    let scale = builder.shuffle_deflate(DEFLATE).create(name)?;
+    for first in (0..length).step_by(rows) {
+        let end = length.min(first + rows);
+        let coordinates: Vec<i64> = (first as i64..end as i64).collect();
+        scale.write_slice(&[first], &[end - first], &coordinates)?;
+    }
+    scale.set_scale(Some(name))?;
+    scale.new_attr::<i32>().shape(()).create("_Netcdf4Dimid")?.write_numeric(&dimension)?;
+    Ok(scale)
+}
+
+fn write_statistic(
+    group: &H5Group,
+    name: &str,
+    values: &[Values],
+    scales: [&H5Dataset; 2],
+) -> Result<H5Dataset, Hdf5Error> {
+    let variable = match values[0] {
+        Values::Real(_) => Variable::create::<f64>(group, name, &scales)?,
+        Values::Count(_) => Variable::create::<i64>(group, name, &scales)?,
+    };
+    for (ensemble, part) in values.iter().enumerate() {
+        match part {
+            Values::Real(values) => variable.write(ensemble, |rows| Cow::Borrowed(&values[rows]))?,
+            Values::Count(values) => variable.write(ensemble, |rows| {
+                Cow::Owned(values[rows].iter().map(|&count| i64::from(count)).collect())
+            })?,
+        }
+    }
+    Ok(variable.dataset)
+}
+
+fn describe(dataset: &H5Dataset, text: &str) -> Result<(), Hdf5Error> {
+    dataset.new_attr::<rust_hdf5::VarLenUnicode>().shape(()).create("long_name")?.write_string(text)
+}
+
+const BAD_NAME: &str = "cannot name a variable: use letters, digits and _";
+
+/// Why there is no new `draws.nc`.
+#[derive(Debug, thiserror::Error)]
+pub enum DrawsFileError {
+    /// Nothing to write.
+    #[error("no draws to write: {ensembles} ensembles, {draws} draws, dimension {dim}")]
+    Empty {
+        /// Number of ensembles.
+        ensembles: usize,
+        /// Draws in the first.
+        draws: usize,
+        /// Coordinates of a point.
+        dim: usize,
+    },
+    /// Ensembles differ in length, or a variable does not fit the draws.
+    #[error("`{variable}` of ensemble {ensemble} has {found} numbers, not {expected}")]
+    Length {
+        /// Name in the file.
+        variable: String,
+        /// Where.
+        ensemble: usize,
+        /// Its length.
+        found: usize,
+        /// What the first ensemble asks for.
+        expected: usize,
+    },
+    /// A statistic has too few or too many ensembles.
+    #[error("statistic `{variable}` has {found} ensembles, the draws have {expected}")]
+    Ensembles {
+        /// Name in the file.
+        variable: String,
+        /// Ensembles of the statistic.
+        found: usize,
+        /// Ensembles of the draws.
+        expected: usize,
+    },
+    /// A statistic is real in one ensemble and a count in another.
+    #[error("statistic `{variable}` changes its type at ensemble {ensemble}")]
+    Mixed {
+        /// Name in the file.
+        variable: String,
+        /// The first that differs.
+        ensemble: usize,
+    },
+    /// A statistic's name is taken, or not letters, digits and underscores.
+    #[error("`{name}` {}", if *taken { "is in the file already" } else { BAD_NAME })]
+    Name {
+        /// The name.
+        name: String,
+        /// Whether another variable has it.
+        taken: bool,
+    },
+    /// The system refused.
+    #[error("cannot write {}: {source}", path.display())]
+    File {
+        /// The file that was asked for.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The HDF5 library refused, mostly because the system did.
+    #[error("cannot write {}: {}", path.display(), cause(source))]
+    Hdf5 {
+        /// The file that was asked for.
+        path: PathBuf,
+        /// What was said.
+        source: Hdf5Error,
+    },
+}
+
+/// What happened, without the layers it came through.
+fn cause(error: &Hdf5Error) -> String {
+    let text = error.to_string();
+    let text = text.trim_start_matches("hdf5-io error: ").trim_start_matches("I/O error: ");
+    text.into()
+}
