@@ -51,7 +51,9 @@ impl Bar {
         if let Some(bar) = &self.bar {
             bar.reset();
             bar.set_length(total);
-            let style = ProgressStyle::with_template("{prefix:>12} {bar:32} {percent:>3}%  {per_sec}  {eta} left  {msg}");
+            let style = ProgressStyle::with_template(
+                "{prefix:>12} {bar:32} {percent:>3}%  {per_sec}  {eta} left  {msg}",
+            );
             bar.set_style(style.expect("a fixed template"));
             bar.set_prefix(name.to_string());
         }
@@ -62,9 +64,12 @@ impl Observer for Bar {
     fn progress(&mut self, progress: &Progress) {
         // Tuning is one bar over all its rounds.
         let (name, done, total) = match progress.stage {
-            Stage::Tuning(round) => {
-                ("tuning", round as u64 * progress.total + progress.done, progress.rounds as u64 * progress.total)
-            }
+            Stage::Tuning(round) => (
+                "tuning",
+                round as u64 * progress.total + progress.done,
+                progress.rounds as u64 * progress.total,
+            ),
+            Stage::Collecting => ("collecting", progress.done, progress.total),
             Stage::BurnIn => ("burn-in", progress.done, progress.total),
             Stage::Sampling => ("sampling", progress.done, progress.total),
             Stage::Finished => return,
@@ -79,7 +84,8 @@ impl Observer for Bar {
             }
             None if self.last_line.elapsed() > Duration::from_secs(5) => {
                 self.last_line = Instant::now();
-                let left = self.stage_began.elapsed().as_secs_f64() * (total - done) as f64 / done.max(1) as f64;
+                let left =
+                    self.stage_began.elapsed().as_secs_f64() * (total - done) as f64 / done.max(1) as f64;
                 eprintln!(
                     "{name}: {done} of {total} iterations, {} round trips, about {left:.0} s left",
                     progress.round_trips

@@ -20,7 +20,8 @@ fn measure(target: Arc<dyn Target>, ensembles: usize, threads: usize, iterations
     pool.install(|| {
         let path = Geometric::new(Reference::standard_normal(target.dim()), target).expect("same dimension");
         let step = StepSize::Fixed(0.05);
-        let settings = Settings { chains: 30, ensembles, step_size: step, rounds: 2, iterations, ..Settings::default() };
+        let settings =
+            Settings { chains: 30, ensembles, step_size: step, rounds: 2, iterations, ..Settings::default() };
         let mut run = Run::new(Arc::new(path), settings).expect("a good start");
         while run.progress().0 != Stage::Sampling {
             run.advance(u64::MAX).expect("a built-in target");
@@ -35,9 +36,15 @@ fn measure(target: Arc<dyn Target>, ensembles: usize, threads: usize, iterations
 /// Measures and prints; the best of three, since other programs only ever slow one down.
 pub fn print() {
     println!("{}; 30 chains, HMC with 5 leapfrog steps, f64", lanes::instruction_set());
-    println!("{:<14}{:>28}{:>30}", "", "iterations / processor-second", "2 threads, 8 ensembles vs. 1 thread");
-    let targets: [(&str, Arc<dyn Target>); 3] =
-        [("GMM-10", Arc::new(Gmm::paper(10))), ("ManyWell-32", Arc::new(ManyWell::new(32))), ("DW-4", Arc::new(Dw4))];
+    println!(
+        "{:<14}{:>28}{:>30}",
+        "", "iterations / processor-second", "2 threads, 8 ensembles vs. 1 thread"
+    );
+    let targets: [(&str, Arc<dyn Target>); 3] = [
+        ("GMM-10", Arc::new(Gmm::paper(10))),
+        ("ManyWell-32", Arc::new(ManyWell::new(32))),
+        ("DW-4", Arc::new(Dw4)),
+    ];
     for (name, target) in targets {
         let best = |ensembles, threads, iterations| {
             let runs = (0..3).map(|_| measure(target.clone(), ensembles, threads, iterations));

@@ -18,10 +18,22 @@ pub struct Builtin {
 
 /// All of them.
 pub const BUILTINS: [Builtin; 6] = [
-    Builtin { kind: "gmm", dim: (10, "2 or more"), about: "40 Gaussian modes in a plane, padded to any dimension" },
-    Builtin { kind: "dw4", dim: (6, "6"), about: "4 particles in the plane, double-well pairs, centre of mass removed" },
+    Builtin {
+        kind: "gmm",
+        dim: (10, "2 or more"),
+        about: "40 Gaussian modes in a plane, padded to any dimension",
+    },
+    Builtin {
+        kind: "dw4",
+        dim: (6, "6"),
+        about: "4 particles in the plane, double-well pairs, centre of mass removed",
+    },
     Builtin { kind: "many-well", dim: (32, "even"), about: "independent double wells: 2^(dim/2) modes" },
-    Builtin { kind: "normal", dim: (10, "1 or more"), about: "a normal with diagonal precision (default 10)" },
+    Builtin {
+        kind: "normal",
+        dim: (10, "1 or more"),
+        about: "a normal with diagonal precision (default 10)",
+    },
     Builtin { kind: "funnel", dim: (10, "2 or more"), about: "Neal's funnel" },
     Builtin { kind: "banana", dim: (2, "2 or more"), about: "a normal bent along a parabola" },
 ];
@@ -54,24 +66,31 @@ pub fn target(config: &TargetConfig) -> Result<Arc<dyn Target>, JobError> {
         "gmm" => Arc::new(Gmm::paper(dim)),
         "dw4" => Arc::new(Dw4),
         "many-well" => Arc::new(ManyWell::new(dim)),
-        "normal" => {
-            let precision = each("target.precision", config.precision.as_ref(), 10.0, config.dim, dim)?;
-            if let Some(bad) = precision.iter().find(|p| !(**p > 0.0 && p.is_finite())) {
-                return Err(JobError::Config(format!("target.precision = {bad} is impossible: it must be positive")));
-            }
-            let mean = each("target.mean", config.mean.as_ref(), 0.0, config.dim, precision.len())?;
-            if mean.len() != precision.len() || mean.iter().any(|m| !m.is_finite()) {
-                return Err(JobError::Config(format!(
-                    "target.mean has {} numbers, target.precision {}: give finite numbers, as many of each",
-                    mean.len(),
-                    precision.len()
-                )));
-            }
-            Arc::new(Normal::new(mean, precision))
-        }
+        "normal" => Arc::new(normal(config)?.expect("the kind is normal")),
         "funnel" => Arc::new(Funnel::new(dim)),
         _ => Arc::new(Banana::new(dim)),
     })
+}
+
+/// The normal that a config names, if it names one.
+pub fn normal(config: &TargetConfig) -> Result<Option<Normal>, JobError> {
+    if config.kind != "normal" {
+        return Ok(None);
+    }
+    let dim = config.dim.unwrap_or(10);
+    let precision = each("target.precision", config.precision.as_ref(), 10.0, config.dim, dim)?;
+    if let Some(bad) = precision.iter().find(|p| !(**p > 0.0 && p.is_finite())) {
+        return Err(JobError::Config(format!("target.precision = {bad} is impossible: it must be positive")));
+    }
+    let mean = each("target.mean", config.mean.as_ref(), 0.0, config.dim, precision.len())?;
+    if mean.len() != precision.len() || mean.iter().any(|m| !m.is_finite()) {
+        return Err(JobError::Config(format!(
+            "target.mean has {} numbers, target.precision {}: give finite numbers, as many of each",
+            mean.len(),
+            precision.len()
+        )));
+    }
+    Ok(Some(Normal::new(mean, precision)))
 }
 
 /// One number repeated, or the list itself, whose length must agree with `target.dim`.

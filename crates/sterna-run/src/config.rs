@@ -24,6 +24,8 @@ pub struct Config {
     pub schedule: ScheduleConfig,
     /// What carries the proposals of swaps.
     pub accelerator: AcceleratorConfig,
+    /// What accelerators are fitted to.
+    pub training: TrainingConfig,
     /// Length of the run.
     pub run: RunConfig,
 }
@@ -129,10 +131,37 @@ pub struct ScheduleConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AcceleratorConfig {
-    /// `none`.
+    /// `none`, `affine`, `cmcd` or `diffusion`.
     pub kind: String,
-    /// K.
-    pub steps: usize,
+    /// K; what the kind does by default if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// `affine`: match variances (`diagonal`) or covariances (`full`).
+    pub covariance: String,
+    /// `cmcd`: `none` for no drift, `exact` where it is known (normals).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<String>,
+    /// `cmcd`: variance of a step's noise relative to the local variance, per unit of barrier.
+    pub noise: f64,
+    /// `diffusion`: `exact`, where the target knows its own diffusion (gmm, normal).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<String>,
+    /// `diffusion`: `exponential` or `euler`.
+    pub integrator: String,
+}
+
+/// `[training]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainingConfig {
+    /// Iterations whose samples an accelerator is fitted to.
+    pub collect: u64,
+}
+
+impl Default for TrainingConfig {
+    fn default() -> Self {
+        Self { collect: 5000 }
+    }
 }
 
 /// `[run]`
@@ -158,6 +187,7 @@ impl Default for Config {
             explorer: ExplorerConfig::default(),
             schedule: ScheduleConfig::default(),
             accelerator: AcceleratorConfig::default(),
+            training: TrainingConfig::default(),
             run: RunConfig::default(),
         }
     }
@@ -201,7 +231,15 @@ impl Default for ScheduleConfig {
 
 impl Default for AcceleratorConfig {
     fn default() -> Self {
-        Self { kind: "none".into(), steps: 0 }
+        Self {
+            kind: "none".into(),
+            steps: None,
+            covariance: "diagonal".into(),
+            drift: None,
+            noise: 0.1,
+            score: None,
+            integrator: "exponential".into(),
+        }
     }
 }
 
@@ -242,7 +280,6 @@ impl Config {
     /// The library's settings; "auto" chains must have been resolved to a number.
     pub fn settings(&self) -> Result<Settings, JobError> {
         known("reference.kind", &self.reference.kind, &["standard-normal"])?;
-        known("accelerator.kind", &self.accelerator.kind, &["none"])?;
         known("explorer.kind", &self.explorer.kind, &["hmc", "mala"])?;
         known("schedule.criterion", &self.schedule.criterion, &["barrier", "rejection"])?;
         let chains = match &self.chains.count {
@@ -270,7 +307,12 @@ impl Config {
             rounds: self.schedule.rounds,
             round_iterations: self.schedule.iterations,
             round_burn_in: self.schedule.burn_in,
-            criterion: if self.schedule.criterion == "barrier" { Criterion::Barrier } else { Criterion::Rejection },
+            criterion: if self.schedule.criterion == "barrier" {
+                Criterion::Barrier
+            } else {
+                Criterion::Rejection
+            },
+            collect: self.training.collect,
             burn_in: self.run.burn_in,
             iterations: self.run.iterations,
             thin: self.run.thin,
@@ -286,7 +328,8 @@ pub fn known(field: &str, value: &str, names: &[&str]) -> Result<(), JobError> {
         return Ok(());
     }
     let list = names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
-    let hint = nearest(value, names.iter().copied()).map(|n| format!(" Did you mean \"{n}\"?")).unwrap_or_default();
+    let hint =
+        nearest(value, names.iter().copied()).map(|n| format!(" Did you mean \"{n}\"?")).unwrap_or_default();
     Err(JobError::Config(format!("{field} = \"{value}\" is not known; known are {list}.{hint}")))
 }
 

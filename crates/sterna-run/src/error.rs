@@ -27,6 +27,9 @@ pub enum JobError {
         /// The run folder.
         folder: PathBuf,
     },
+    /// Draws could not be written.
+    #[error(transparent)]
+    Draws(#[from] crate::draws_file::DrawsFileError),
     /// The sampler could not start or go on.
     #[error(transparent)]
     Sampler(#[from] sterna::Error),
@@ -38,7 +41,10 @@ impl JobError {
         use sterna::Error::*;
         match self {
             Self::Config(_) | Self::File { .. } => 2,
-            Self::Sampler(Dimension { .. } | BadStart { .. } | NoStart { .. } | Setting { .. } | Schedule(_)) => 2,
+            Self::Draws(_) => 1,
+            Self::Sampler(
+                Dimension { .. } | BadStart { .. } | NoStart { .. } | Setting { .. } | Schedule(_),
+            ) => 2,
             Self::Interrupted | Self::Stopped { .. } | Self::Sampler(_) => 1,
         }
     }

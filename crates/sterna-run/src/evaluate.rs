@@ -15,7 +15,9 @@ pub fn evaluate(config: &TargetConfig, points: &Batch) -> Result<Evaluation, Job
     let as_particles = config.kind == "dw4" && points.dim() == 8;
     let x = if as_particles { to_mean_free(points) } else { points.clone() };
     if x.dim() != target.dim() {
-        return Err(sterna::Error::Dimension { what: "a point", found: x.dim(), expected: target.dim() }.into());
+        return Err(
+            sterna::Error::Dimension { what: "a point", found: x.dim(), expected: target.dim() }.into()
+        );
     }
     let mut out = Evaluation::zeros(x.rows(), x.dim());
     target.evaluate(&x, &mut out)?;

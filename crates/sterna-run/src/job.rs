@@ -1,8 +1,9 @@
 //! A job: a config becomes a run folder.
 
+use crate::accelerators;
 use crate::builtin;
 use crate::config::{Config, Count};
-use crate::draws_file;
+use crate::draws_file::DrawsFile;
 use crate::error::JobError;
 use crate::summary::{Summary, Times};
 use std::fs;
@@ -10,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
-use sterna::paths::Geometric;
+use sterna::path::AnnealingPath;
 use sterna::run::{Run, Stage};
 
 /// What a watcher is told, several times a second.
@@ -50,16 +51,14 @@ pub fn sample(config: &Config, observer: &mut dyn Observer) -> Result<(Run, Summ
         .build()
         .map_err(|e| JobError::Config(format!("threads = {}: {e}", config.threads)))?;
     pool.install(|| {
-        let target = builtin::target(&config.target)?;
-        let reference = sterna::paths::Reference::standard_normal(target.dim());
-        let path = Arc::new(Geometric::new(reference, target)?);
-        let config = &resolve_chains(config, &path)?;
-        let mut run = Run::new(path, config.settings()?)?;
+        let plan = accelerators::plan(config, builtin::target(&config.target)?)?;
+        let config = &resolve_chains(config, &plan.path)?;
+        let mut run = Run::accelerated(plan.path, config.settings()?, plan.acceleration)?;
         let times = advance(&mut run, observer)?;
         if run.records().next().is_none() {
             return Err(JobError::Interrupted);
         }
-        let summary = Summary::new(config, &run, &times);
+        let summary = Summary::new(config, plan.steps, &run, &times);
         Ok((run, summary))
     })
 }
@@ -92,7 +91,7 @@ fn advance(run: &mut Run, observer: &mut dyn Observer) -> Result<Times, JobError
 
 /// "auto" becomes twice the barrier that a short pilot finds, plus one: about half of all swaps are
 /// then accepted, the most round trips per chain.
-fn resolve_chains(config: &Config, path: &Arc<Geometric>) -> Result<Config, JobError> {
+fn resolve_chains(config: &Config, path: &Arc<dyn AnnealingPath>) -> Result<Config, JobError> {
     let mut config = config.clone();
     if config.chains.count == Count::Word("auto".into()) {
         config.chains.count = Count::Number(8);
@@ -139,7 +138,7 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
         probe.chains.count = Count::Number(8);
     }
     probe.settings()?;
-    builtin::target(&config.target)?;
+    accelerators::plan(config, builtin::target(&config.target)?)?;
     if folder.join("summary.json").exists() {
         return Err(JobError::Config(format!(
             "{} holds a run already: choose another folder with --out, or remove it",
@@ -152,10 +151,26 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
     log.event("start", serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;
     let (run, summary) = sample(config, observer)?;
     write_whole(&folder.join("config.toml"), summary.config.to_toml().as_bytes())?;
-    draws_file::write(&folder.join("draws.nc"), &run, &summary)?;
+    write_draws(&folder.join("draws.nc"), &run, &summary)?;
     write_whole(&folder.join("summary.json"), summary.to_json().as_bytes())?;
-    log.event("end", serde_json::json!({"finished": summary.finished, "round_trips": summary.results.round_trips}))?;
+    log.event(
+        "end",
+        serde_json::json!({"finished": summary.finished, "round_trips": summary.results.round_trips}),
+    )?;
     Ok(summary)
+}
+
+/// Draws of the target chain, an ensemble being what ArviZ calls a chain.
+fn write_draws(path: &Path, run: &Run, summary: &Summary) -> Result<(), JobError> {
+    let draws: Vec<_> = run.records().flat_map(|r| &r.draws).cloned().collect();
+    if draws.iter().all(|d| d.replica.is_empty()) {
+        return Ok(());
+    }
+    let file = DrawsFile::new(summary.dim, &draws)
+        .attribute("seed", summary.config.seed)
+        .attribute("target", summary.config.target.kind.as_str())
+        .attribute("thin", summary.config.run.thin);
+    Ok(file.write(path)?)
 }
 
 /// Writes beside, then renames: a crash leaves the old file or the new one, never half of one.

@@ -1,5 +1,6 @@
 //! Jobs: configs become run folders.
 
+pub mod accelerators;
 pub mod bench;
 pub mod builtin;
 pub mod config;

@@ -54,10 +54,12 @@ fn npy(bytes: &[u8]) -> Result<Vec<Vec<f64>>, String> {
         let bytes = bytes.get(range).ok_or_else(truncated)?;
         Ok(bytes.iter().rev().fold(0, |sum, &b| sum << 8 | usize::from(b)))
     };
-    let (start, header_length) = if bytes.get(6) == Some(&1) { (10, length(8..10)?) } else { (12, length(8..12)?) };
+    let (start, header_length) =
+        if bytes.get(6) == Some(&1) { (10, length(8..10)?) } else { (12, length(8..12)?) };
     let header = bytes.get(start..start + header_length).ok_or_else(truncated)?;
     let header = std::str::from_utf8(header).map_err(|e| e.to_string())?;
-    let field = |name: &str| header.split_once(name).map(|(_, rest)| rest.trim_start_matches([':', ' ', '\'']));
+    let field =
+        |name: &str| header.split_once(name).map(|(_, rest)| rest.trim_start_matches([':', ' ', '\'']));
     let size = match field("'descr'") {
         Some(d) if d.starts_with("<f8") => 8,
         Some(d) if d.starts_with("<f4") => 4,
@@ -68,7 +70,8 @@ fn npy(bytes: &[u8]) -> Result<Vec<Vec<f64>>, String> {
     }
     let shape = field("'shape'").and_then(|s| s.strip_prefix('(')).and_then(|s| s.split_once(')'));
     let shape = shape.ok_or("no shape in the header")?.0.split(',').map(str::trim).filter(|s| !s.is_empty());
-    let shape: Vec<usize> = shape.map(|s| s.parse().map_err(|e| format!("shape: {e}"))).collect::<Result<_, _>>()?;
+    let shape: Vec<usize> =
+        shape.map(|s| s.parse().map_err(|e| format!("shape: {e}"))).collect::<Result<_, _>>()?;
     let (rows, dim) = match shape[..] {
         [dim] => (1, dim),
         [rows, dim] => (rows, dim),

@@ -34,6 +34,8 @@ pub struct Summary {
     pub finished: bool,
     /// Dimension of the target.
     pub dim: usize,
+    /// K.
+    pub steps: usize,
     /// Estimates.
     pub results: Results,
     /// Seconds.
@@ -43,10 +45,11 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn new(config: &Config, run: &Run, times: &Times) -> Self {
+    pub(crate) fn new(config: &Config, steps: usize, run: &Run, times: &Times) -> Self {
         let results = run.results();
         Self {
             config: config.clone(),
+            steps,
             finished: run.progress().0 == Stage::Finished,
             dim: run.sampler().path.dim(),
             alarms: alarms(&results),
@@ -65,9 +68,10 @@ impl Summary {
         self.results.round_trip_rate / self.results.round_trip_rate_predicted
     }
 
-    /// Round trips divided by evaluations per machine and swap, as the paper counts them: 2 for PT.
+    /// Round trips divided by evaluations per machine and swap, as the paper counts them: K + 1, and
+    /// 2 for parallel tempering, which in truth needs none (errata E20).
     pub fn paper_normalised(&self) -> f64 {
-        self.results.round_trips as f64 / 2.0
+        self.results.round_trips as f64 / (self.steps + 1).max(2) as f64
     }
 
     /// Round trips divided by all evaluations per machine and iteration, local moves included.
@@ -97,7 +101,7 @@ impl Summary {
             "pairs": r.schedule.pairs(),
             "ensembles": self.config.chains.ensembles,
             "iterations": r.iterations,
-            "accelerator": {"kind": self.config.accelerator.kind, "steps": self.config.accelerator.steps},
+            "accelerator": {"kind": self.config.accelerator.kind, "steps": self.steps},
             "schedule": r.schedule.betas(),
             "rejection_rates": r.rejection_rates,
             "global_barrier": finite(self.global_barrier()),
@@ -172,7 +176,8 @@ fn alarms(r: &Results) -> Vec<Alarm> {
             ),
         );
     }
-    let worst = r.rejection_rates.iter().copied().enumerate().fold((0, 0.0), |a, b| if b.1 > a.1 { b } else { a });
+    let worst =
+        r.rejection_rates.iter().copied().enumerate().fold((0, 0.0), |a, b| if b.1 > a.1 { b } else { a });
     if worst.1 > 0.95 {
         alarm(
             "starving-pair",

@@ -3,6 +3,7 @@
 //! The modules follow the paper *Accelerated Parallel Tempering via Neural Transports*; start with
 //! [`iteration`], which is its Algorithm 1.
 
+pub mod acceleration;
 pub mod accelerator;
 pub mod accelerators;
 pub mod adaptation;
@@ -25,6 +26,7 @@ mod swap;
 mod target;
 pub mod targets;
 pub mod transport;
+pub mod transports;
 
 pub use batch::Batch;
 pub use ensemble::Ensemble;

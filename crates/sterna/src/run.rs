@@ -1,11 +1,11 @@
 //! A whole run: tuning rounds, burn-in, sampling. Everything changes between rounds, by new values.
 
-use crate::accelerators::Identity;
+use crate::acceleration::{Acceleration, CollectRecord, Collected};
 use crate::adaptation::{adapt_scales, adapt_step_sizes, move_sizes};
 use crate::ensemble::Ensemble;
 use crate::estimates::{LogZ, effective_sample_size, log_z, round_trip_rate};
 use crate::explorers::{Hmc, StepSizes};
-use crate::iteration::{Recorder, Sampler, Workspace, iterate};
+use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use crate::path::AnnealingPath;
 use crate::records::{BadPoint, Counts, SamplingRecord, TuningRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
@@ -60,6 +60,8 @@ pub struct Settings {
     pub round_burn_in: u64,
     /// What the schedule is tuned on.
     pub criterion: Criterion,
+    /// Iterations whose samples an accelerator is fitted to, where one is.
+    pub collect: u64,
     /// Iterations before sampling, with everything frozen.
     pub burn_in: u64,
     /// Iterations of sampling.
@@ -81,6 +83,7 @@ impl Default for Settings {
             round_iterations: 1100,
             round_burn_in: 100,
             criterion: Criterion::Barrier,
+            collect: 5000,
             burn_in: 1000,
             iterations: 100_000,
             thin: 1,
@@ -141,6 +144,9 @@ impl Settings {
             let cure = "a tuning round must be longer than its burn-in by at least 2 iterations";
             return wrong("schedule.iterations", self.round_iterations.to_string(), cure);
         }
+        if self.collect < 10 {
+            return wrong("training.collect", self.collect.to_string(), "at least 10 iterations are needed");
+        }
         if self.iterations == 0 {
             return wrong("run.iterations", "0".into(), "at least 1 iteration is needed");
         }
@@ -160,6 +166,8 @@ impl Settings {
 pub enum Stage {
     /// In a tuning round, from 0.
     Tuning(usize),
+    /// Samples for an accelerator, all frozen.
+    Collecting,
     /// Before sampling, all frozen.
     BurnIn,
     /// Draws count.
@@ -173,6 +181,7 @@ struct Shard {
     ensemble: Ensemble,
     work: Workspace,
     tuning: TuningRecord,
+    collecting: CollectRecord,
     sampling: Option<SamplingRecord>,
 }
 
@@ -189,6 +198,7 @@ struct Shard {
 /// ```
 pub struct Run {
     settings: Settings,
+    acceleration: Acceleration,
     sampler: Sampler,
     sizes: StepSizes,
     shards: Vec<Shard>,
@@ -238,8 +248,17 @@ pub struct Results {
 }
 
 impl Run {
-    /// Replicas drawn from the reference, uniform schedule, plain swaps.
+    /// Parallel tempering: replicas drawn from the reference, uniform schedule, plain swaps.
     pub fn new(path: Arc<dyn AnnealingPath>, settings: Settings) -> Result<Self> {
+        Self::accelerated(path, settings, Acceleration::None)
+    }
+
+    /// Accelerated parallel tempering.
+    pub fn accelerated(
+        path: Arc<dyn AnnealingPath>,
+        settings: Settings,
+        acceleration: Acceleration,
+    ) -> Result<Self> {
         settings.check()?;
         let (chains, dim) = (settings.chains, path.dim());
         let sizes = match &settings.step_size {
@@ -252,7 +271,7 @@ impl Run {
             path,
             schedule: schedule.clone(),
             explorer: explorer(&settings, &sizes),
-            accelerator: Arc::new(Identity),
+            accelerator: acceleration.at_start(),
             streams: Streams::new(settings.seed),
         };
         let parts = rayon::current_num_threads().min(settings.ensembles);
@@ -263,7 +282,8 @@ impl Run {
             let ensemble = Ensemble::start(&*sampler.path, &sampler.streams, &schedule, first, copies)?;
             let work = Workspace::new(&ensemble);
             let tuning = TuningRecord::new(copies, chains, dim, settings.round_iterations as usize);
-            shards.push(Shard { ensemble, work, tuning, sampling: None });
+            let collecting = CollectRecord::new(copies, chains);
+            shards.push(Shard { ensemble, work, tuning, collecting, sampling: None });
             first += copies;
         }
         let mut run = Self {
@@ -274,6 +294,7 @@ impl Run {
             stage_iterations: 0,
             iteration: 0,
             settings,
+            acceleration,
             sampler,
             sizes,
             shards,
@@ -286,6 +307,7 @@ impl Run {
     pub fn progress(&self) -> (Stage, u64, u64) {
         let total = match self.stage {
             Stage::Tuning(_) => self.settings.round_iterations,
+            Stage::Collecting => self.settings.collect,
             Stage::BurnIn => self.settings.burn_in,
             Stage::Sampling => self.settings.iterations,
             Stage::Finished => 0,
@@ -310,10 +332,11 @@ impl Run {
         self.stage_iterations += block;
         let sampler = &self.sampler;
         self.shards.par_iter_mut().try_for_each(|shard| -> Result<()> {
-            let Shard { ensemble, work, tuning, sampling } = shard;
+            let Shard { ensemble, work, tuning, collecting, sampling } = shard;
             let mut nothing = ();
             let out: &mut dyn Recorder = match stage {
                 Stage::Tuning(_) => tuning,
+                Stage::Collecting => &mut Both(tuning, collecting),
                 Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
                 Stage::BurnIn | Stage::Finished => &mut nothing,
             };
@@ -357,6 +380,10 @@ impl Run {
                 self.adapt(2.0 / (1.0 + round as f64));
                 self.clear_tuning();
             }
+            Stage::Collecting if done == total => {
+                self.fit()?;
+                self.enter(Stage::BurnIn);
+            }
             Stage::BurnIn if done == total => self.enter(Stage::Sampling),
             Stage::Sampling if done == total => self.enter(Stage::Finished),
             _ => {}
@@ -367,7 +394,10 @@ impl Run {
     /// Enters a stage, passing over empty ones.
     fn enter(&mut self, stage: Stage) {
         self.stage = match stage {
-            Stage::Tuning(round) if round >= self.settings.rounds => return self.enter(Stage::BurnIn),
+            Stage::Tuning(round) if round >= self.settings.rounds => return self.enter(Stage::Collecting),
+            Stage::Collecting if !matches!(self.acceleration, Acceleration::Fitted(_)) => {
+                return self.enter(Stage::BurnIn);
+            }
             Stage::BurnIn if self.settings.burn_in == 0 => return self.enter(Stage::Sampling),
             stage => stage,
         };
@@ -411,11 +441,13 @@ impl Run {
         self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
         self.barrier_schedule = self.sampler.schedule.clone();
         let old = &self.sampler.schedule;
-        let new = match self.settings.criterion {
-            Criterion::Barrier => old.equalise_barrier(&self.local_barriers, chains),
-            Criterion::Rejection => {
-                old.equalise_rejections(&Counts::rejection_rates(self.tuning_counts(), chains))
-            }
+        // λ(β) is about plain swaps: an accelerator is judged by its own rejections.
+        let by_rejections =
+            self.settings.criterion == Criterion::Rejection || self.sampler.accelerator.steps() > 0;
+        let new = if by_rejections {
+            old.equalise_rejections(&Counts::rejection_rates(self.tuning_counts(), chains))
+        } else {
+            old.equalise_barrier(&self.local_barriers, chains)
         };
         if let StepSize::Adapt { .. } = self.settings.step_size {
             let information = TuningRecord::information(records, chains, self.sampler.path.dim());
@@ -425,6 +457,29 @@ impl Run {
         self.sampler.schedule = new;
         for shard in &mut self.shards {
             shard.ensemble.reschedule(&*self.sampler.path, &self.sampler.schedule)?;
+        }
+        Ok(())
+    }
+
+    /// End of collecting: the accelerator is made and frozen.
+    fn fit(&mut self) -> Result<()> {
+        let (chains, dim) = (self.settings.chains, self.sampler.path.dim());
+        if let Acceleration::Fitted(fit) = &self.acceleration {
+            let records = self.shards.iter().map(|s| &s.tuning);
+            self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
+            self.barrier_schedule = self.sampler.schedule.clone();
+            let mut local_variance = TuningRecord::information(records, chains, dim);
+            local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
+            let samples = CollectRecord::samples(self.shards.iter().map(|s| &s.collecting), chains, dim);
+            self.sampler.accelerator = fit.fit(&Collected {
+                schedule: &self.sampler.schedule,
+                samples: &samples,
+                local_barrier: &self.local_barriers,
+                local_variance: &local_variance,
+            })?;
+            for shard in &mut self.shards {
+                shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
+            }
         }
         Ok(())
     }
@@ -514,6 +569,16 @@ impl Run {
         (0..dim)
             .map(|j| ladders().map(|d| d.x.iter().skip(j).step_by(dim).copied().collect()).collect())
             .collect()
+    }
+}
+
+/// Two records of one iteration.
+struct Both<'a>(&'a mut TuningRecord, &'a mut CollectRecord);
+
+impl Recorder for Both<'_> {
+    fn record(&mut self, step: &Step) -> Result<()> {
+        self.0.record(step)?;
+        self.1.record(step)
     }
 }
 

@@ -36,7 +36,8 @@ impl CmcdSteps {
     /// with the width of the pair, so that the accelerator becomes the identity there (errata E9).
     pub fn new(drift: Arc<dyn Drift>, interpolation: Batch, noise: Batch) -> Result<Self> {
         let wrong = |field, value: String, cure| Err(Error::Setting { field, value, cure });
-        if noise.dim() == 0 || interpolation.dim() != noise.dim() + 1 || interpolation.rows() != noise.rows() {
+        if noise.dim() == 0 || interpolation.dim() != noise.dim() + 1 || interpolation.rows() != noise.rows()
+        {
             let value = format!("{} × {} values", interpolation.rows(), interpolation.dim());
             return wrong("interpolation", value, "each pair needs one value more than it has steps");
         }
@@ -54,7 +55,8 @@ impl CmcdSteps {
     /// φ linear in path time, one σ² for all steps of a pair.
     pub fn linear(drift: Arc<dyn Drift>, steps: usize, noise_of_pair: &[f64]) -> Result<Self> {
         let pairs = noise_of_pair.len();
-        let interpolation = (0..pairs).flat_map(|_| (0..=steps).map(move |k| k as f64 / steps as f64)).collect();
+        let interpolation =
+            (0..pairs).flat_map(|_| (0..=steps).map(move |k| k as f64 / steps as f64)).collect();
         let noise = noise_of_pair.iter().flat_map(|&s| std::iter::repeat_n(s, steps)).collect();
         if steps == 0 {
             let cure = "a controlled diffusion needs at least one step";
@@ -69,7 +71,15 @@ impl CmcdSteps {
     }
 
     /// x + Δs (σ² score ± b), the score and b being those at path time `at`/K.
-    fn means(&self, travellers: &Travellers, k: usize, at: usize, sign: f64, points: &Points, out: &mut Batch) -> Result<()> {
+    fn means(
+        &self,
+        travellers: &Travellers,
+        k: usize,
+        at: usize,
+        sign: f64,
+        points: &Points,
+        out: &mut Batch,
+    ) -> Result<()> {
         let mut scratch = self.scratch.lock().expect("no panic inside").pop().unwrap_or_default();
         let steps = self.noise.dim() as f64;
         if scratch.drift.dim() != points.x.dim() {
@@ -113,11 +123,23 @@ impl GaussianSteps for CmcdSteps {
         }
     }
 
-    fn forward_means(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()> {
+    fn forward_means(
+        &self,
+        travellers: &Travellers,
+        k: usize,
+        points: &Points,
+        out: &mut Batch,
+    ) -> Result<()> {
         self.means(travellers, k, k - 1, 1.0, points, out)
     }
 
-    fn backward_means(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()> {
+    fn backward_means(
+        &self,
+        travellers: &Travellers,
+        k: usize,
+        points: &Points,
+        out: &mut Batch,
+    ) -> Result<()> {
         self.means(travellers, k, k, -1.0, points, out)
     }
 }

@@ -37,7 +37,11 @@ impl DiffusionSteps {
     }
 
     fn time(&self, interval: &Interval, k: usize) -> f64 {
-        if k == self.steps { interval.upper } else { interval.lower + interval.width() * k as f64 / self.steps as f64 }
+        if k == self.steps {
+            interval.upper
+        } else {
+            interval.lower + interval.width() * k as f64 / self.steps as f64
+        }
     }
 
     /// With γ_s = 1/(2(1−s)), ∫2γ over a step is log(s_k/s_{k−1}): α = 1 − s_{k−1}/s_k for the
@@ -64,7 +68,13 @@ impl GaussianSteps for DiffusionSteps {
         }
     }
 
-    fn forward_means(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()> {
+    fn forward_means(
+        &self,
+        travellers: &Travellers,
+        k: usize,
+        points: &Points,
+        out: &mut Batch,
+    ) -> Result<()> {
         for (i, interval) in travellers.interval.iter().enumerate() {
             let alpha = self.alpha(interval, k);
             // mean = a x + c (x + score).
@@ -82,7 +92,13 @@ impl GaussianSteps for DiffusionSteps {
         Ok(())
     }
 
-    fn backward_means(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()> {
+    fn backward_means(
+        &self,
+        travellers: &Travellers,
+        k: usize,
+        points: &Points,
+        out: &mut Batch,
+    ) -> Result<()> {
         for (i, interval) in travellers.interval.iter().enumerate() {
             let alpha = self.alpha(interval, k);
             let shrink = match self.integrator {

@@ -25,10 +25,22 @@ pub trait GaussianSteps: Send + Sync {
     fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]);
 
     /// mean_P(x_{k−1}) from points evaluated at k − 1.
-    fn forward_means(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()>;
+    fn forward_means(
+        &self,
+        travellers: &Travellers,
+        k: usize,
+        points: &Points,
+        out: &mut Batch,
+    ) -> Result<()>;
 
     /// mean_Q(x_k) from points evaluated at k.
-    fn backward_means(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()>;
+    fn backward_means(
+        &self,
+        travellers: &Travellers,
+        k: usize,
+        points: &Points,
+        out: &mut Batch,
+    ) -> Result<()>;
 }
 
 /// K Gaussian steps as an accelerator.
@@ -77,7 +89,8 @@ impl<S: GaussianSteps> Accelerator for Gaussian<S> {
             }
             dispatch(Weigh { mean, variance, noise, before, log_ratio });
         }
-        for ((log_weight, there), log_ratio) in log_weight.iter_mut().zip(&points.log_density).zip(log_ratio) {
+        for ((log_weight, there), log_ratio) in log_weight.iter_mut().zip(&points.log_density).zip(log_ratio)
+        {
             *log_weight = direction.log_weight(*log_weight, *there + *log_ratio);
         }
         Ok(())
@@ -102,7 +115,8 @@ impl Kernel for Walk<'_> {
             let (x, before) = (self.x.row_mut(i), self.before.row_mut(i));
             for_each_chunk!(mean.len(), |chunk| {
                 L::load_some(&x[chunk.clone()]).store_some(&mut before[chunk.clone()]);
-                let step = scale.mul_add(L::load_some(&noise[chunk.clone()]), L::load_some(&mean[chunk.clone()]));
+                let step =
+                    scale.mul_add(L::load_some(&noise[chunk.clone()]), L::load_some(&mean[chunk.clone()]));
                 step.store_some(&mut x[chunk]);
             });
         }

@@ -74,7 +74,14 @@ impl AnnealingPath for Diffused {
         Ok(())
     }
 
-    fn draw_reference(&self, streams: &Streams, phase: PhaseKey, iteration: u64, rows: &[u32], x: &mut Batch) {
+    fn draw_reference(
+        &self,
+        streams: &Streams,
+        phase: PhaseKey,
+        iteration: u64,
+        rows: &[u32],
+        x: &mut Batch,
+    ) {
         streams.normals(phase, iteration, rows, x);
     }
 

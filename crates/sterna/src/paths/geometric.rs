@@ -131,7 +131,11 @@ impl Kernel for Interpolate<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        if self.reference.is_standard { self.interpolate::<L, true>() } else { self.interpolate::<L, false>() }
+        if self.reference.is_standard {
+            self.interpolate::<L, true>()
+        } else {
+            self.interpolate::<L, false>()
+        }
     }
 }
 
