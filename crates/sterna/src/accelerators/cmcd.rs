@@ -42,7 +42,7 @@ impl CmcdSteps {
             return wrong("interpolation", value, "each pair needs one value more than it has steps");
         }
         for row in interpolation.iter_rows() {
-            if row[0] != 0.0 || row[row.len() - 1] != 1.0 || row.windows(2).any(|w| !(w[0] <= w[1])) {
+            if row[0] != 0.0 || row[row.len() - 1] != 1.0 || !row.is_sorted() {
                 return wrong("interpolation", format!("{row:?}"), "it must rise from 0 to 1");
             }
         }
