@@ -328,7 +328,7 @@ impl Run {
         let next = match self.stage {
             Stage::Tuning(_) if done < self.settings.round_burn_in => {
                 let block = self.adaptation_block();
-                (done / block + 1) * block
+                ((done / block + 1) * block).min(self.settings.round_burn_in)
             }
             _ => total,
         };
