@@ -141,12 +141,10 @@ impl Explorer for PlainHmc {
                     Some(LocalFault::FirstKickIsWhole) if leap == 0 => h,
                     _ => 0.5 * h,
                 };
-                for j in 0..dim {
-                    v[j] += kick * here.score.row(0)[j];
-                    here.x.row_mut(0)[j] += h * v[j];
-                }
+                v.iter_mut().zip(here.score.row(0)).for_each(|(v, score)| *v += kick * score);
+                here.x.row_mut(0).iter_mut().zip(&v).for_each(|(x, v)| *x += h * v);
                 path.evaluate(&rows.beta[i..=i], &mut here)?;
-                (0..dim).for_each(|j| v[j] += 0.5 * h * here.score.row(0)[j]);
+                v.iter_mut().zip(here.score.row(0)).for_each(|(v, score)| *v += 0.5 * h * score);
             }
             let log_ratio = here.log_density[0] - kinetic(&v) - before;
             let log_ratio = match self.fault {
