@@ -38,7 +38,7 @@ pub fn check_accelerator(
     false_alarm: f64,
 ) -> Verdict {
     let path = ladder.path();
-    let streams = |n: u64| Streams::new(seed ^ (n << 48));
+    let streams = |n: u64| Streams::new(crate::seed(seed) ^ (n << 48));
     let mut verdict = Verdict::new(false_alarm);
 
     // Starts and noise of the two directions must be independent of each other.

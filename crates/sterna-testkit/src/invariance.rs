@@ -94,7 +94,7 @@ pub fn check_invariance(
     seed: u64,
     false_alarm: f64,
 ) -> Verdict {
-    let streams = |n: u64| Streams::new(seed ^ (n << 56));
+    let streams = |n: u64| Streams::new(crate::seed(seed) ^ (n << 56));
     let before = draw_exact(&streams(1));
     let fresh = draw_exact(&streams(2));
     let after = apply_move(&streams(3), before.clone());
