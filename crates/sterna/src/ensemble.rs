@@ -43,13 +43,16 @@ impl Ensemble {
     fn check_start(&self) -> Result<()> {
         let points = &self.points;
         if let Some(row) = (0..points.rows()).find(|&row| points.is_bad(row)) {
-            let value = points.target.log_density[row];
-            return Err(Error::BadStart { replica: row, value, point: points.x.row(row).to_vec() });
-        }
-        if points.log_density.iter().all(|&l| l == f64::NEG_INFINITY) {
-            return Err(Error::NoStart { replicas: points.rows() });
+            let (replica, value) = (self.key(row) as usize, points.target.log_density[row]);
+            return Err(Error::BadStart { replica, value, point: points.x.row(row).to_vec() });
         }
         Ok(())
+    }
+
+    /// Whether the density vanishes at every replica, but for those on chain 0, where it cannot.
+    pub fn is_lost(&self) -> bool {
+        let vanishes = |row: usize| self.points.log_density[row] == f64::NEG_INFINITY;
+        (0..self.points.rows()).all(|row| self.chain(row) == 0 || vanishes(row))
     }
 
     /// Number of ladders.

@@ -22,7 +22,7 @@ pub enum Error {
          it must be finite, or -inf where the density vanishes"
     )]
     BadStart {
-        /// Row that was drawn.
+        /// Which replica of the run.
         replica: usize,
         /// What the target answered.
         value: f64,
@@ -31,11 +31,11 @@ pub enum Error {
     },
     /// No starting point has a positive density.
     #[error(
-        "the density vanishes at all {replicas} starting points drawn from the reference; do their supports overlap?"
+        "the density vanishes at all {draws} points drawn from the reference; do their supports overlap?"
     )]
     NoStart {
         /// How many were drawn.
-        replicas: usize,
+        draws: usize,
     },
     /// A schedule is not 0 = β₀ < β₁ < … = 1.
     #[error("a schedule must increase strictly from 0 to 1; found {0:?}")]

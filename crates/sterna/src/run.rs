@@ -6,10 +6,10 @@ use crate::ensemble::Ensemble;
 use crate::estimates::{LogZ, effective_sample_size, log_z, round_trip_rate};
 use crate::explorers::{Hmc, StepSizes};
 use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
-use crate::path::AnnealingPath;
+use crate::path::{AnnealingPath, Points};
 use crate::records::{BadPoint, Counts, SamplingRecord, TuningRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
-use crate::streams::Streams;
+use crate::streams::{Phase, Streams};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -286,6 +286,10 @@ impl Run {
             shards.push(Shard { ensemble, work, tuning, collecting, sampling: None });
             first += copies;
         }
+        // Asked of all ladders at once: how they are shared out must not matter.
+        if shards.iter().all(|shard| shard.ensemble.is_lost()) {
+            look_for_support(&*sampler.path, &sampler.streams, settings.ensembles * chains)?;
+        }
         let mut run = Self {
             local_barriers: vec![f64::NAN; chains],
             barrier_schedule: schedule,
@@ -351,7 +355,7 @@ impl Run {
         let next = match self.stage {
             Stage::Tuning(_) if done < self.settings.round_burn_in => {
                 let block = self.adaptation_block();
-                (done / block + 1) * block
+                ((done / block + 1) * block).min(self.settings.round_burn_in)
             }
             _ => total,
         };
@@ -580,6 +584,20 @@ impl Recorder for Both<'_> {
         self.0.record(step)?;
         self.1.record(step)
     }
+}
+
+/// One draw of the reference with a positive density is enough to go on: exact draws on chain 0 will
+/// find more, and swaps carry them up. `drawn` had none; neither have a thousand others if this fails.
+fn look_for_support(path: &dyn AnnealingPath, streams: &Streams, drawn: usize) -> Result<()> {
+    let more = 1000;
+    let mut points = Points::zeros(more, path.dim());
+    let keys: Vec<u32> = (0..more as u32).collect();
+    path.draw_reference(streams, Phase::Start.into(), 1, &keys, &mut points.x);
+    path.evaluate(&vec![1.0; more], &mut points)?;
+    if points.log_density.iter().all(|&l| l == f64::NEG_INFINITY) {
+        return Err(Error::NoStart { draws: drawn + more });
+    }
+    Ok(())
 }
 
 /// Mean over independent ladders of equal length, and its standard error.

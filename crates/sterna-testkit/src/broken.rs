@@ -1,0 +1,97 @@
+//! Accelerators with one fault each: a suite that lets them pass is no suite.
+
+use std::sync::Arc;
+use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::path::AnnealingPath;
+use sterna::{Result, Streams};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// Backward paths are weighed the wrong way round.
+    FlippedRatio,
+    /// All paths are, so that a swap accepts by w(x′)/w(x), as printed (errata E1).
+    PrintedRatio,
+    /// Forward log-weights are off by this much times the first coordinate of the end point, as by a
+    /// forgotten log-determinant.
+    MissingJacobian(f64),
+    /// All log-weights are off by this constant. Swaps do not notice; log Z does.
+    MissingConstant(f64),
+    /// Forward end points are off by this much in the first coordinate, and the weight is not told.
+    BiasedEnd(f64),
+    /// End points are not evaluated at the chain they go to.
+    StaleEnd,
+    /// A row's weight depends on its neighbour in the batch, by a trifle.
+    LeakyRows,
+    /// One weight in a hundred is not a number.
+    NotANumber,
+}
+
+impl Fault {
+    /// One of each, of sizes that matter.
+    pub const ALL: [Fault; 8] = [
+        Fault::FlippedRatio,
+        Fault::PrintedRatio,
+        Fault::MissingJacobian(0.3),
+        Fault::MissingConstant(0.1),
+        Fault::BiasedEnd(0.15),
+        Fault::StaleEnd,
+        Fault::LeakyRows,
+        Fault::NotANumber,
+    ];
+}
+
+/// An accelerator with a fault.
+pub struct Broken {
+    /// The sound one.
+    pub inner: Arc<dyn Accelerator>,
+    /// What is wrong with this one.
+    pub fault: Fault,
+}
+
+impl Accelerator for Broken {
+    fn steps(&self) -> usize {
+        self.inner.steps()
+    }
+
+    fn travel(
+        &self,
+        direction: Direction,
+        path: &dyn AnnealingPath,
+        streams: &Streams,
+        iteration: u64,
+        travellers: &Travellers,
+        journey: &mut Journey,
+    ) -> Result<()> {
+        let before = journey.points.log_density.clone();
+        self.inner.travel(direction, path, streams, iteration, travellers, journey)?;
+        let Journey { points, log_weight, .. } = journey;
+        let rows = points.rows();
+        match self.fault {
+            Fault::FlippedRatio if direction == Direction::Forward => {}
+            Fault::FlippedRatio | Fault::PrintedRatio => log_weight.iter_mut().for_each(|w| *w = -*w),
+            Fault::MissingJacobian(_) | Fault::BiasedEnd(_) if direction == Direction::Backward => {}
+            Fault::MissingJacobian(size) => {
+                log_weight.iter_mut().zip(points.x.iter_rows()).for_each(|(w, x)| *w += size * x[0]);
+            }
+            Fault::MissingConstant(size) => log_weight.iter_mut().for_each(|w| *w += size),
+            Fault::BiasedEnd(shift) => {
+                (0..rows).for_each(|i| points.x.row_mut(i)[0] += shift);
+                let betas: Vec<f64> = travellers.interval.iter().map(|interval| interval.upper).collect();
+                path.evaluate(&betas, points)?;
+            }
+            Fault::StaleEnd => points.log_density = before,
+            Fault::LeakyRows => {
+                (0..rows).for_each(|i| log_weight[i] += 1e-12 * points.x.row((i + 1) % rows)[0]);
+            }
+            Fault::NotANumber => {
+                log_weight.iter_mut().zip(&travellers.key).for_each(|(w, key)| {
+                    if key % 100 == 1 {
+                        *w = f64::NAN;
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+}

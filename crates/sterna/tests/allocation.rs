@@ -1,0 +1,87 @@
+//! The sampling loop allocates nothing: an allocator that counts says so.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+use sterna::accelerators::Identity;
+use sterna::explorers::{Hmc, StepSizes};
+use sterna::paths::{Geometric, Reference};
+use sterna::records::SamplingRecord;
+use sterna::targets::{Dw4, Gmm, ManyWell};
+use sterna::{Ensemble, Schedule, Target, Workspace, iterate};
+use sterna_testkit::moves::sampler;
+
+struct Counting;
+
+thread_local! {
+    // Each test has a thread, so what the others allocate does not matter.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: all is passed on to the system's allocator; counting touches a cell without a destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as the caller promised.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of 1000 iterations after two that find the buffers' sizes.
+fn allocations_of_the_loop(target: Arc<dyn Target>, step: f64, chains: usize, copies: usize) -> u64 {
+    let dim = target.dim();
+    let path = Arc::new(Geometric::new(Reference::standard_normal(dim), target).unwrap());
+    let sizes = StepSizes::fixed(chains, dim, step);
+    let hmc = Hmc { steps: 2, leapfrog_steps: 5, sizes, jitter: 0.1 };
+    let sampler = sampler(path, Schedule::uniform(chains), hmc, Identity);
+    let mut ensemble =
+        Ensemble::start(&*sampler.path, &sampler.streams, &sampler.schedule, 0, copies).unwrap();
+    let mut work = Workspace::new(&ensemble);
+    for t in 1..=2 {
+        iterate(t, &mut ensemble, &sampler, &mut work, &mut ()).unwrap();
+    }
+    let mut record = SamplingRecord::new(&ensemble, 1000, 3);
+    let before = ALLOCATIONS.get();
+    for t in 3..=1002 {
+        iterate(t, &mut ensemble, &sampler, &mut work, &mut record).unwrap();
+    }
+    assert_eq!(record.counts.iterations, 1000);
+    ALLOCATIONS.get() - before
+}
+
+#[test]
+fn the_sampling_loop_allocates_nothing() {
+    for (chains, copies) in [(30, 1), (5, 3)] {
+        assert_eq!(allocations_of_the_loop(Arc::new(Gmm::paper(10)), 0.03, chains, copies), 0);
+        assert_eq!(allocations_of_the_loop(Arc::new(Dw4), 0.22, chains, copies), 0);
+        assert_eq!(allocations_of_the_loop(Arc::new(ManyWell::new(32)), 0.22, chains, copies), 0);
+    }
+}
+
+/// The counter counts: a target that allocates is seen.
+#[test]
+fn an_allocating_target_is_caught() {
+    struct Wasteful(Gmm);
+    impl Target for Wasteful {
+        fn dim(&self) -> usize {
+            self.0.dim()
+        }
+        fn evaluate(&self, x: &sterna::Batch, out: &mut sterna::Evaluation) -> sterna::Result<()> {
+            self.0.evaluate(&x.clone(), out)
+        }
+    }
+    // Two moves of five leapfrog steps, and one evaluation of the exact draws.
+    assert_eq!(allocations_of_the_loop(Arc::new(Wasteful(Gmm::paper(3))), 0.03, 4, 1), 11_000);
+}

@@ -1,0 +1,179 @@
+//! Results depend on nothing but the seed: not on threads, not on batches, not on how a run is cut.
+
+use std::sync::Arc;
+use sterna::accelerators::Identity;
+use sterna::explorers::{Hmc, StepSizes};
+use sterna::paths::{Geometric, Reference};
+use sterna::records::SamplingRecord;
+use sterna::run::{Criterion, Run, Settings, Stage, StepSize};
+use sterna::targets::{Dw4, Gmm, ManyWell, Normal};
+use sterna::{Ensemble, Schedule, Streams, Target, Workspace, iterate};
+use sterna_testkit::moves::sampler;
+
+/// All that a run answers, as bits.
+#[derive(PartialEq)]
+struct Bits {
+    numbers: Vec<u64>,
+    counts: Vec<u64>,
+}
+
+fn bits_of(run: &Run) -> Bits {
+    let results = run.results();
+    let mut numbers: Vec<f64> = results.schedule.betas().to_vec();
+    let log_z = &results.log_z;
+    numbers.extend([log_z.forward, log_z.backward, log_z.geometric_mean, log_z.bar, log_z.standard_error]);
+    numbers.extend(&results.rejection_rates);
+    numbers.extend(results.local_barrier.iter().flat_map(|&(beta, lambda)| [beta, lambda]));
+    numbers.extend(results.means.iter().flat_map(|&(mean, error)| [mean, error]));
+    numbers.extend(&results.ess);
+    // Chain 0 draws exactly: its acceptance is no number.
+    numbers.extend(&results.acceptance[1..]);
+    numbers.extend(&results.sizes.step_size);
+    numbers.extend(results.sizes.scale.as_slice());
+    let mut counts = vec![results.round_trips, results.evaluations, results.bad.0];
+    for draws in run.records().flat_map(|record| &record.draws) {
+        numbers.extend(&draws.x);
+        numbers.extend(&draws.log_density);
+        counts.extend(draws.replica.iter().map(|&r| u64::from(r)));
+    }
+    counts.extend(run.records().flat_map(|record| &record.round_trips));
+    Bits { numbers: numbers.iter().map(|x| x.to_bits()).collect(), counts }
+}
+
+fn start(target: Arc<dyn Target>, settings: Settings) -> Run {
+    let reference = Reference::standard_normal(target.dim());
+    Run::new(Arc::new(Geometric::new(reference, target).unwrap()), settings).unwrap()
+}
+
+fn targets() -> [Arc<dyn Target>; 3] {
+    [Arc::new(Gmm::paper(10)), Arc::new(Dw4), Arc::new(ManyWell::new(6))]
+}
+
+fn settings(criterion: Criterion, step_size: StepSize) -> Settings {
+    Settings {
+        seed: 3,
+        chains: 5,
+        ensembles: 5,
+        step_size,
+        rounds: 3,
+        round_iterations: 60,
+        round_burn_in: 25,
+        criterion,
+        burn_in: 33,
+        iterations: 301,
+        thin: 3,
+        ..Settings::default()
+    }
+}
+
+fn all_settings() -> [Settings; 2] {
+    [
+        settings(Criterion::Barrier, StepSize::Adapt { acceptance: 0.9 }),
+        settings(Criterion::Rejection, StepSize::Fixed(0.05)),
+    ]
+}
+
+#[test]
+fn threads_change_no_bit() {
+    for target in targets() {
+        for settings in all_settings() {
+            let run_on = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| {
+                    let mut run = start(target.clone(), settings.clone());
+                    run.complete().unwrap();
+                    bits_of(&run)
+                })
+            };
+            let one = run_on(1);
+            assert!(one.numbers.len() > 500);
+            // No `assert_eq`: it would print every bit.
+            assert!(one == run_on(2) && one == run_on(7));
+        }
+    }
+}
+
+#[test]
+fn the_way_a_run_is_cut_changes_no_bit() {
+    for settings in all_settings() {
+        let whole = {
+            let mut run = start(Arc::new(Gmm::paper(10)), settings.clone());
+            run.complete().unwrap();
+            bits_of(&run)
+        };
+        for blocks in [vec![1], vec![7, 1, 13, 2], vec![0, 64, 3]] {
+            let mut run = start(Arc::new(Gmm::paper(10)), settings.clone());
+            for &block in blocks.iter().cycle() {
+                if run.progress().0 == Stage::Finished {
+                    break;
+                }
+                run.advance(block).unwrap();
+            }
+            assert!(whole == bits_of(&run), "{:?}, blocks of {blocks:?}", settings.criterion);
+        }
+    }
+}
+
+/// The seed does matter.
+#[test]
+fn another_seed_is_another_run() {
+    let run = |seed: u64| {
+        let settings = Settings { seed, ..all_settings()[0].clone() };
+        let mut run = start(Arc::new(Normal::isotropic(2, 4.0)), settings);
+        run.complete().unwrap();
+        bits_of(&run).numbers
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn a_batch_of_ladders_is_the_ladders_one_by_one() {
+    let (chains, copies, iterations) = (6, 4, 200);
+    for target in targets() {
+        let dim = target.dim();
+        let reference = Reference::standard_normal(dim);
+        let path = Arc::new(Geometric::new(reference, target).unwrap());
+        let sizes = StepSizes::per_chain((0..chains).map(|n| 0.2 - 0.03 * n as f64).collect(), dim);
+        let hmc = Hmc { steps: 2, leapfrog_steps: 3, sizes, jitter: 0.2 };
+        let mut sampler = sampler(path, Schedule::uniform(chains), hmc, Identity);
+        sampler.streams = Streams::new(8);
+        let run = |first: usize, copies: usize| {
+            let mut ensemble =
+                Ensemble::start(&*sampler.path, &sampler.streams, &sampler.schedule, first, copies).unwrap();
+            let mut work = Workspace::new(&ensemble);
+            let mut record = SamplingRecord::new(&ensemble, iterations, 1);
+            for t in 1..=iterations {
+                iterate(t, &mut ensemble, &sampler, &mut work, &mut record).unwrap();
+            }
+            (ensemble, record)
+        };
+        let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let (together, all) = run(0, copies);
+        for parts in [[1, 1, 1, 1].as_slice(), &[3, 1], &[1, 2, 1]] {
+            let mut first = 0;
+            for &part in parts {
+                let (alone, one) = run(first, part);
+                for copy in 0..part {
+                    let place = first + copy;
+                    assert_eq!(alone.index[copy], together.index[place]);
+                    assert_eq!(one.round_trips[copy], all.round_trips[place]);
+                    assert_eq!(bits(&one.draws[copy].x), bits(&all.draws[place].x));
+                    assert_eq!(bits(&one.draws[copy].log_density), bits(&all.draws[place].log_density));
+                    for pair in 0..chains - 1 {
+                        let one = &one.counts.pairs[copy * (chains - 1) + pair];
+                        let all = &all.counts.pairs[place * (chains - 1) + pair];
+                        assert_eq!(bits(&one.forward), bits(&all.forward));
+                        assert_eq!(bits(&one.backward), bits(&all.backward));
+                        assert_eq!((one.accepted, one.proposed), (all.accepted, all.proposed));
+                    }
+                    for chain in 0..chains {
+                        let one = one.counts.local[copy * chains + chain];
+                        assert_eq!(one, all.counts.local[place * chains + chain]);
+                    }
+                }
+                first += part;
+            }
+        }
+    }
+}
