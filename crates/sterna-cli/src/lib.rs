@@ -6,7 +6,7 @@ mod progress;
 use clap::{Args, Parser, Subcommand};
 use progress::Bar;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use sterna_run::{Config, JobError, job};
 
@@ -15,6 +15,7 @@ Examples:
   sterna run                                   the built-in demo
   sterna run my.toml --out runs/mine           sample what the config says
   sterna run --set target.kind=dw4 --set chains.count=5 --seed 3
+  sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
   sterna targets                               what is built in";
 
@@ -38,6 +39,11 @@ enum Command {
         config: PathBuf,
         /// Points, one per row
         points: PathBuf,
+    },
+    /// Is this target, and its accelerator, sound? Exit code 1 if not
+    Verify {
+        /// The config (TOML)
+        config: PathBuf,
     },
     /// Speed on this machine
     Bench,
@@ -80,6 +86,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Ok(())
         }
         Command::Evaluate { config, points } => evaluate(&config, &points),
+        Command::Verify { config } => return verify(&config),
         Command::Bench => {
             sterna_run::bench::print();
             Ok(())
@@ -87,10 +94,24 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(error.exit_code() as u8)
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &JobError) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(error.exit_code() as u8)
+}
+
+fn verify(path: &Path) -> ExitCode {
+    let verdict =
+        read(path).and_then(|text| Config::parse(&text, &[])).and_then(|c| sterna_run::verify::verify(&c));
+    match verdict {
+        Ok(verdict) => {
+            print::verdict(&verdict);
+            ExitCode::from(u8::from(!verdict.passed()))
         }
+        Err(error) => failed(&error),
     }
 }
 
@@ -128,7 +149,7 @@ fn run(arguments: &RunArgs) -> Result<(), JobError> {
     if summary.finished { Ok(()) } else { Err(JobError::Stopped { folder }) }
 }
 
-fn evaluate(config: &PathBuf, points: &PathBuf) -> Result<(), JobError> {
+fn evaluate(config: &Path, points: &Path) -> Result<(), JobError> {
     let config = Config::parse(&read(config)?, &[])?;
     let points = sterna_run::points_file::read_points(points)?;
     let out = sterna_run::evaluate::evaluate(&config.target, &points)?;
@@ -138,6 +159,6 @@ fn evaluate(config: &PathBuf, points: &PathBuf) -> Result<(), JobError> {
     Ok(())
 }
 
-fn read(path: &PathBuf) -> Result<String, JobError> {
+fn read(path: &Path) -> Result<String, JobError> {
     std::fs::read_to_string(path).map_err(JobError::file("read", path))
 }

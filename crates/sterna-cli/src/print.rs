@@ -115,3 +115,22 @@ pub fn summary(summary: &Summary, folder: &Path) {
     }
     println!("\nwritten to {}: summary.json, draws.nc, config.toml, log.jsonl", folder.display());
 }
+
+pub fn verdict(verdict: &sterna_testkit::Verdict) {
+    let checks = verdict.checks.len();
+    for violation in verdict.violations.iter().take(20) {
+        println!("violated: {violation}");
+    }
+    for check in verdict.failures().take(20) {
+        println!("unlikely (p = {:.1e}): {}", check.p_value, check.name);
+    }
+    if verdict.passed() {
+        println!(
+            "sound: {checks} statistical checks, smallest p-value {:.1e}; a sound config fails with probability {:.0e}",
+            verdict.smallest(),
+            verdict.false_alarm
+        );
+    } else {
+        println!("not sound");
+    }
+}

@@ -10,6 +10,7 @@ pub mod evaluate;
 pub mod job;
 pub mod points_file;
 pub mod summary;
+pub mod verify;
 
 pub use config::Config;
 pub use error::JobError;

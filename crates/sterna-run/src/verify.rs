@@ -1,0 +1,328 @@
+//! `sterna verify`: is this target, and this accelerator, sound?
+//!
+//! Gradients are held against differences; deterministic transports must lead back to where they
+//! came from; and for every pair the path weights must satisfy Crooks' relation: whatever bounded a,
+//! E_P[σ(l − c) a] = E_Q[σ(c − l) a], with l the log-weight of a path and c = log Zₙ/Zₙ₋₁.
+
+use crate::accelerators::{self, Plan};
+use crate::builtin;
+use crate::config::Config;
+use crate::error::JobError;
+use std::sync::Arc;
+use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::estimates::{bar, long_run_variance};
+use sterna::iteration::{Recorder, Step};
+use sterna::path::AnnealingPath;
+use sterna::run::{Run, Settings, Stage};
+use sterna::streams::Phase;
+use sterna::{Batch, Ensemble, Points, Sampler, Schedule, Workspace, iterate};
+use sterna_testkit::Verdict;
+use sterna_testkit::p_values::normal_two_sided;
+
+/// Probability that a sound config fails, over all checks together.
+const FALSE_ALARM: f64 = 1e-4;
+const COPIES: usize = 16;
+const SNAPSHOTS: u64 = 150;
+const ITERATIONS_BETWEEN: u64 = 8;
+
+/// Checks a config.
+pub fn verify(config: &Config) -> Result<Verdict, JobError> {
+    let mut config = config.clone();
+    config.chains.ensembles = COPIES;
+    if matches!(config.chains.count, crate::config::Count::Word(_)) {
+        config.chains.count = crate::config::Count::Number(10);
+    }
+    let plan = accelerators::plan(&config, builtin::target(&config.target)?)?;
+    verify_plan(plan, config.settings()?, |accelerator| accelerator)
+}
+
+/// Checks a path and its accelerator, once this has been replaced: by itself, or by a broken twin.
+pub fn verify_plan(
+    plan: Plan,
+    settings: Settings,
+    replace: impl Fn(Arc<dyn Accelerator>) -> Arc<dyn Accelerator>,
+) -> Result<Verdict, JobError> {
+    let mut verdict = Verdict::new(FALSE_ALARM);
+    let path = plan.path.clone();
+    check_gradients(&*path, &mut verdict)?;
+    let mut sampler = tuned(plan, &settings)?;
+    sampler.accelerator = replace(sampler.accelerator);
+    let (snapshots, round_trips) = snapshots(&sampler, settings.ensembles)?;
+    check_gradients_at(&*path, &sampler.schedule, &snapshots, &mut verdict)?;
+    for pair in 1..=sampler.schedule.pairs() {
+        check_pair(&sampler, pair, &snapshots, round_trips >= 200, &mut verdict)?;
+    }
+    Ok(verdict)
+}
+
+/// The sampler as it would be frozen for sampling.
+fn tuned(plan: Plan, settings: &Settings) -> Result<Sampler, JobError> {
+    let mut run = Run::accelerated(plan.path, settings.clone(), plan.acceleration)?;
+    while !matches!(run.progress().0, Stage::Sampling | Stage::Finished) {
+        run.advance(u64::MAX)?;
+    }
+    Ok(run.sampler().clone())
+}
+
+/// Every replica's point, by chain: `[chain][copy]`, times one after the other.
+struct Snapshots {
+    points: Vec<Vec<Vec<f64>>>,
+    recorded: u64,
+}
+
+impl Recorder for Snapshots {
+    fn record(&mut self, step: &Step) -> sterna::Result<()> {
+        self.recorded += 1;
+        if self.recorded.is_multiple_of(ITERATIONS_BETWEEN) {
+            for (chain, copies) in self.points.iter_mut().enumerate() {
+                for (copy, points) in copies.iter_mut().enumerate() {
+                    points.extend_from_slice(step.ensemble.points.x.row(step.ensemble.row(copy, chain)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Samples of all chains, and the round trips made on the way.
+fn snapshots(sampler: &Sampler, copies: usize) -> Result<(Snapshots, u64), JobError> {
+    let schedule = &sampler.schedule;
+    let mut ensemble = Ensemble::start(&*sampler.path, &sampler.streams, schedule, 0, copies)?;
+    let mut work = Workspace::new(&ensemble);
+    let mut out = Snapshots { points: vec![vec![Vec::new(); copies]; schedule.chains()], recorded: 0 };
+    let burn_in = 2000;
+    // Plain swaps bring the chains to their laws: a broken accelerator must not spoil its own test.
+    let plain = Sampler { accelerator: Arc::new(sterna::accelerators::Identity), ..sampler.clone() };
+    for t in 1..=burn_in {
+        iterate(t, &mut ensemble, &plain, &mut work, &mut ())?;
+    }
+    let before = ensemble.round_trips();
+    for t in burn_in + 1..=burn_in + SNAPSHOTS * ITERATIONS_BETWEEN {
+        iterate(t, &mut ensemble, &plain, &mut work, &mut out)?;
+    }
+    Ok((out, ensemble.round_trips() - before))
+}
+
+fn check_gradients(path: &dyn AnnealingPath, verdict: &mut Verdict) -> Result<(), JobError> {
+    let streams = sterna::Streams::new(17);
+    let mut x = Batch::zeros(8, path.dim());
+    path.draw_reference(&streams, Phase::Check.into(), 0, &[0, 1, 2, 3, 4, 5, 6, 7], &mut x);
+    compare_with_differences(path, 1.0, &x, "at draws of the reference", verdict)
+}
+
+fn check_gradients_at(
+    path: &dyn AnnealingPath,
+    schedule: &Schedule,
+    snapshots: &Snapshots,
+    verdict: &mut Verdict,
+) -> Result<(), JobError> {
+    let dim = path.dim();
+    for chain in [1, schedule.chains() / 2, schedule.chains() - 1] {
+        let x: Vec<f64> = snapshots.points[chain].iter().take(8).flat_map(|p| p[..dim].to_vec()).collect();
+        let name = format!("at draws of chain {chain}");
+        compare_with_differences(path, schedule.betas()[chain], &Batch::from_vec(dim, x), &name, verdict)?;
+    }
+    Ok(())
+}
+
+/// Central differences at two steps: their disagreement bounds their own error.
+fn compare_with_differences(
+    path: &dyn AnnealingPath,
+    beta: f64,
+    x: &Batch,
+    place: &str,
+    verdict: &mut Verdict,
+) -> Result<(), JobError> {
+    let betas = vec![beta; x.rows()];
+    let at = |x: &Batch| -> Result<Points, JobError> {
+        let mut points = Points::zeros(x.rows(), x.dim());
+        points.x.as_mut_slice().copy_from_slice(x.as_slice());
+        path.evaluate(&betas, &mut points)?;
+        Ok(points)
+    };
+    let here = at(x)?;
+    for j in 0..x.dim().min(50) {
+        let difference = |h: f64| -> Result<Vec<f64>, JobError> {
+            let shifted = |h: f64| {
+                let mut x = x.clone();
+                (0..x.rows()).for_each(|i| x.row_mut(i)[j] += h);
+                x
+            };
+            let (up, down) = (at(&shifted(h))?, at(&shifted(-h))?);
+            Ok(up.log_density.iter().zip(&down.log_density).map(|(u, d)| (u - d) / (2.0 * h)).collect())
+        };
+        let (coarse, fine) = (difference(2e-5)?, difference(1e-5)?);
+        for i in 0..x.rows() {
+            let score = here.score.row(i)[j];
+            let rounding = 1e-10 * here.log_density[i].abs().max(1.0);
+            let allowed = 10.0 * (coarse[i] - fine[i]).abs() + rounding + 1e-5 * fine[i].abs().max(1.0);
+            if fine[i].is_finite() {
+                let fact = format!(
+                    "the score is the gradient {place}: coordinate {j} is {score}, differences give {}",
+                    fine[i]
+                );
+                verdict.require((score - fine[i]).abs() <= allowed, fact);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Paths of one pair from all snapshots of the chain they start from.
+struct Paths {
+    /// End points on the lower and on the upper chain.
+    ends: [Batch; 2],
+    log_weight: Vec<f64>,
+}
+
+fn travel(
+    sampler: &Sampler,
+    pair: usize,
+    direction: Direction,
+    starts: &[f64],
+    t: u64,
+) -> Result<Paths, JobError> {
+    let dim = sampler.path.dim();
+    let rows = starts.len() / dim;
+    let interval = sampler.schedule.interval(pair);
+    let mut points = Points::zeros(rows, dim);
+    points.x.as_mut_slice().copy_from_slice(starts);
+    let beta = if direction == Direction::Forward { interval.lower } else { interval.upper };
+    sampler.path.evaluate(&vec![beta; rows], &mut points)?;
+    let all: Vec<usize> = (0..rows).collect();
+    let travellers = Travellers {
+        row: all.clone(),
+        key: (0..rows as u32).collect(),
+        pair: vec![pair; rows],
+        interval: vec![interval; rows],
+    };
+    let mut journey = Journey::new(rows, dim);
+    journey.begin(&points, &all);
+    sampler.accelerator.travel(direction, &*sampler.path, &sampler.streams, t, &travellers, &mut journey)?;
+    let (start, end) = (points.x, journey.points.x);
+    let ends = if direction == Direction::Forward { [start, end] } else { [end, start] };
+    Ok(Paths { ends, log_weight: journey.log_weight })
+}
+
+fn check_pair(
+    sampler: &Sampler,
+    pair: usize,
+    snapshots: &Snapshots,
+    well_mixed: bool,
+    verdict: &mut Verdict,
+) -> Result<(), JobError> {
+    let (lower, upper) = (snapshots.points[pair - 1].concat(), snapshots.points[pair].concat());
+    let forward = travel(sampler, pair, Direction::Forward, &lower, 1)?;
+    let backward = travel(sampler, pair, Direction::Backward, &upper, 1)?;
+    let name = |what: &str| format!("pair {pair}: {what}");
+    let numbers = forward.log_weight.iter().chain(&backward.log_weight).all(|w| !w.is_nan());
+    verdict.require(numbers, name("no path weight is NaN"));
+    if numbers {
+        check_return(sampler, pair, &forward, &lower, verdict)?;
+        check_crooks(sampler, &name, &forward, &backward, well_mixed, verdict);
+    }
+    Ok(())
+}
+
+/// A deterministic transport leads back, with the same weight.
+fn check_return(
+    sampler: &Sampler,
+    pair: usize,
+    forward: &Paths,
+    starts: &[f64],
+    verdict: &mut Verdict,
+) -> Result<(), JobError> {
+    let again = travel(sampler, pair, Direction::Forward, starts, 2)?;
+    if again.ends[1] != forward.ends[1] {
+        return Ok(());
+    }
+    let back = travel(sampler, pair, Direction::Backward, forward.ends[1].as_slice(), 3)?;
+    let scale = starts.iter().fold(1.0, |a: f64, b| a.max(b.abs()));
+    let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    let far = apart(back.ends[0].as_slice(), starts) / scale;
+    verdict.require(
+        far < 1e-8,
+        format!("pair {pair}: the transport leads back to its start (off by {far:.1e})"),
+    );
+    let largest = forward.log_weight.iter().fold(1.0, |a: f64, b| a.max(b.abs()));
+    let far = apart(&back.log_weight, &forward.log_weight) / largest;
+    verdict.require(
+        far < 1e-8,
+        format!("pair {pair}: both directions weigh the same path alike (off by {far:.1e})"),
+    );
+    Ok(())
+}
+
+/// E_P[σ(l − c) a] = E_Q[σ(c − l) a] for several a.
+fn check_crooks(
+    sampler: &Sampler,
+    name: &dyn Fn(&str) -> String,
+    forward: &Paths,
+    backward: &Paths,
+    well_mixed: bool,
+    verdict: &mut Verdict,
+) {
+    let c = bar(&forward.log_weight, &backward.log_weight).log_ratio;
+    if !c.is_finite() {
+        return verdict.require(false, name("some path weights are finite on both sides"));
+    }
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let mut compare = |what: String, a: &dyn Fn(&Paths, usize) -> f64| {
+        let side = |paths: &Paths, sign: f64| -> (f64, f64) {
+            let values: Vec<f64> = (0..paths.log_weight.len())
+                .map(|i| sigmoid(sign * (paths.log_weight[i] - c)) * a(paths, i))
+                .collect();
+            let copies = values.chunks_exact(SNAPSHOTS as usize);
+            let n = values.len() as f64;
+            let variance: f64 = copies.map(|s| s.len() as f64 * long_run_variance(s)).sum();
+            (values.iter().sum::<f64>() / n, variance / (n * n))
+        };
+        let ((p, p_variance), (q, q_variance)) = (side(forward, 1.0), side(backward, -1.0));
+        // Sides without any spread agree to rounding or not at all.
+        let error = (p_variance + q_variance).sqrt() + 1e-12;
+        verdict.add(name(&what), normal_two_sided((p - q) / error));
+    };
+    compare("weights of both directions satisfy Crooks' relation (1)".into(), &|p, i| {
+        (p.log_weight[i] - c).tanh()
+    });
+    compare("weights of both directions satisfy Crooks' relation (2)".into(), &|p, i| {
+        (2.0 * (p.log_weight[i] - c)).cos()
+    });
+    // Where the ladder mixes slowly, chains may not agree on how much each mode weighs.
+    if well_mixed {
+        for (end, which) in ["lower", "upper"].into_iter().enumerate() {
+            for j in 0..sampler.path.dim().min(3) {
+                compare(format!("coordinate {j} at the {which} end"), &|p, i| p.ends[end].row(i)[j].tanh());
+                compare(format!("square of coordinate {j} at the {which} end"), &|p, i| {
+                    p.ends[end].row(i)[j].powi(2).min(100.0)
+                });
+            }
+        }
+    }
+}
+
+/// What `verify` is run on in the tests: every built-in combination that needs no training.
+pub fn combinations() -> Vec<String> {
+    let mut out = Vec::new();
+    for kind in ["gmm", "dw4", "many-well", "normal", "funnel", "banana"] {
+        let target = format!("[target]\nkind = \"{kind}\"\n");
+        let mut add = |accelerator: &str| out.push(format!("{target}[accelerator]\n{accelerator}\n"));
+        add("kind = \"none\"");
+        add("kind = \"affine\"");
+        add("kind = \"affine\"\ncovariance = \"full\"");
+        add("kind = \"cmcd\"\ndrift = \"none\"\nsteps = 2");
+        if kind == "normal" {
+            add("kind = \"cmcd\"\ndrift = \"exact\"\nsteps = 3");
+        }
+        if matches!(kind, "gmm" | "normal") {
+            for (steps, integrator) in
+                [(0, "exponential"), (1, "exponential"), (3, "exponential"), (2, "euler")]
+            {
+                add(&format!(
+                    "kind = \"diffusion\"\nscore = \"exact\"\nsteps = {steps}\nintegrator = \"{integrator}\""
+                ));
+            }
+        }
+    }
+    out
+}
