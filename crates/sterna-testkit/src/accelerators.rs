@@ -9,8 +9,10 @@ use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::path::{AnnealingPath, Points};
 use sterna::{Batch, Schedule, Streams};
 
-/// Exact ladders drawn for each question.
-const LADDERS: usize = 8000;
+/// Exact ladders that travel in each direction.
+const LADDERS: usize = 20_000;
+/// Exact pairs of chains that are swapped.
+const SWAPPED: usize = 8000;
 /// Rows that also travel alone.
 const ALONE: usize = 24;
 
@@ -63,7 +65,7 @@ pub fn check_accelerator(
 
         let betas = [interval.lower, interval.upper];
         let kept = check_invariance(
-            |streams| ladder.draw_betas(&betas, streams, LADDERS),
+            |streams| ladder.draw_betas(&betas, streams, SWAPPED),
             swap(&*path, schedule, pair, accelerator),
             &Statistic::ladder(&path, &betas),
             seed ^ ((pair as u64) << 40),
@@ -182,7 +184,7 @@ impl Trip {
                 interval: rows.iter().map(|&i| self.travellers.interval[i]).collect(),
             };
             let mut journey = Journey::new(rows.len(), path.dim());
-            journey.points.gather(&self.start, &rows);
+            journey.begin(&self.start, &rows);
             accelerator
                 .travel(way, path, streams, 1, &travellers, &mut journey)
                 .expect("the accelerator travels");

@@ -127,7 +127,7 @@ impl Explorer for PlainHmc {
         let dim = path.dim();
         let h = self.step;
         for (i, &row) in rows.row.iter().enumerate() {
-            let mut noise = streams.row(Phase::local(1), iteration, rows.key[i]);
+            let mut noise = streams.row(Phase::Local.number(1), iteration, rows.key[i]);
             let mut v: Vec<f64> = (0..dim).map(|_| noise.normal()).collect();
             let mut here = Points::zeros(1, dim);
             here.gather(points, &[row]);
@@ -154,7 +154,7 @@ impl Explorer for PlainHmc {
             };
             moves[i].proposed += 1;
             moves[i].acceptance += log_ratio.min(0.0).exp();
-            let u = streams.row(Phase::local(2), iteration, rows.key[i]).uniform();
+            let u = streams.row(Phase::Local.number(2), iteration, rows.key[i]).uniform();
             points.scatter(&[row], &here, |_| u.ln() < log_ratio);
         }
         Ok(())
