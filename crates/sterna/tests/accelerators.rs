@@ -14,6 +14,7 @@ use sterna::records::SamplingRecord;
 use sterna::streams::{Phase, Streams};
 use sterna::targets::{Gmm, Normal};
 use sterna::transport::{Drift, Flow, Interval};
+use sterna::transports::Affine;
 use sterna::{Batch, Ensemble, Result, Sampler, Schedule, Workspace, iterate};
 use sterna_testkit::broken::{Broken, Fault, Mismatched};
 use sterna_testkit::moves::{depart, iteration, points_of, sampler};
@@ -177,6 +178,21 @@ fn flows_pass() {
     all_pass(&ladders(), &[("bent", flow(Bent)), ("exact", flow(Exact(GaussianLadder::new(normal()))))]);
 }
 
+/// Affine maps fitted to few samples, hence far from exact.
+#[test]
+fn fitted_affine_maps_pass() {
+    for (name, ladder) in ladders() {
+        let schedule = schedule();
+        let draws = |beta: &f64| ladder.draw_betas(&[*beta], &Streams::new(17), 30);
+        let samples: Vec<Batch> = schedule.betas().iter().map(draws).collect();
+        for full in [false, true] {
+            let affine = Affine::fit(schedule.betas(), &samples, full).unwrap();
+            let verdict = check(&*flow(affine), &*ladder);
+            assert!(verdict.passed(), "full: {full}, on {name}: {verdict}");
+        }
+    }
+}
+
 #[test]
 fn controlled_diffusions_pass() {
     let members: Vec<(&str, Arc<dyn Accelerator>)> = vec![
@@ -201,7 +217,7 @@ fn diffusions_pass() {
 #[test]
 fn faults_of_every_family_are_caught() {
     let one_pair = Schedule::uniform(2);
-    let families: Vec<(&str, Arc<dyn ExactLadder>, Arc<dyn Accelerator>)> = vec![
+    let families: [(&str, Arc<dyn ExactLadder>, Arc<dyn Accelerator>); 3] = [
         ("flow", ladders()[0].1.clone(), flow(Bent)),
         ("cmcd", ladders()[0].1.clone(), uneven_cmcd(Whirl, 1, 2, 1.0)),
         ("diffusion", diffused_ladders()[0].1.clone(), diffusion(2, Integrator::Exponential)),
@@ -429,6 +445,28 @@ fn rejections_stay_bounded_when_noise_vanishes_with_the_pair() {
     }
 }
 
+/// With the exact drift, or the exact score, what is left to reject is the discretisation: rejections
+/// fall at least like 1/√K (half of that rate is asked for, from 4 steps to 64).
+#[test]
+fn rejections_of_exact_dynamics_vanish_with_steps() {
+    let geometric = GaussianLadder::new(normal());
+    let diffused = DiffusedLadder::new(Arc::new(mixture()));
+    let schedule = Schedule::uniform(2);
+    let by_drift = |steps: usize| {
+        let noise = [0.1];
+        let drift = Arc::new(NormalDrift::new(normal()));
+        let cmcd = Cmcd { steps: CmcdSteps::linear(drift, steps, &noise).unwrap() };
+        rejection(&cmcd, &geometric, &schedule, 3000)[0].0
+    };
+    let later = Schedule::new(vec![0.0, 0.2, 1.0]).unwrap();
+    // The first step from s = 0 is no step (errata E12): what counts is the pair after it.
+    let by_score =
+        |steps: usize| rejection(&*diffusion(steps, Integrator::Exponential), &diffused, &later, 3000)[1].0;
+    for (name, few, many) in [("drift", by_drift(4), by_drift(64)), ("score", by_score(4), by_score(64))] {
+        assert!(many < 0.5 * few && many > 0.0, "{name}: {few} {many}");
+    }
+}
+
 /// log N(x; mean, v I), up to what all have in common.
 fn log_normal(x: &[f64], mean: &[f64], variance: f64) -> f64 {
     let square: f64 = x.iter().zip(mean).map(|(x, m)| (x - m).powi(2)).sum();
@@ -480,7 +518,7 @@ type PlainMean = dyn Fn(usize, usize, &[f64], &[f64]) -> (Vec<f64>, f64);
 fn assert_weighs_like(
     accelerator: &dyn Accelerator,
     ladder: &dyn ExactLadder,
-    kernel: &dyn Fn(Interval, usize, Direction, &[f64], u32) -> (Vec<f64>, f64),
+    kernel: impl Fn(Interval, usize, Direction, &[f64], u32) -> (Vec<f64>, f64),
 ) {
     let (path, schedule) = (ladder.path(), schedule());
     for direction in [Direction::Forward, Direction::Backward] {
@@ -507,7 +545,7 @@ fn controlled_diffusions_weigh_paths_by_their_densities() {
     let path = ladder.path();
     let (steps, noise) = (3, [0.2, 0.3]);
     let cmcd = Cmcd { steps: CmcdSteps::linear(Arc::new(Whirl), steps, &noise).unwrap() };
-    assert_weighs_like(&cmcd, &ladder, &|interval, pair, direction, start, key| {
+    assert_weighs_like(&cmcd, &ladder, |interval, pair, direction, start, key| {
         let time = move |k: usize| k as f64 / steps as f64;
         let mean = move |k: usize, from: usize, x: &[f64], score: &[f64]| {
             let mut drift = Batch::zeros(1, x.len());
@@ -537,7 +575,7 @@ fn diffusions_weigh_paths_by_their_densities() {
     assert_weighs_like(
         &*diffusion(steps, Integrator::Exponential),
         &ladder,
-        &|interval, _, direction, start, key| {
+        |interval, _, direction, start, key| {
             let beta = move |k: usize| interval.lower + k as f64 / steps as f64 * interval.width();
             let mean = move |k: usize, from: usize, x: &[f64], score: &[f64]| {
                 let alpha = 1.0 - beta(k - 1) / beta(k);
