@@ -9,8 +9,10 @@ use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::path::{AnnealingPath, Points};
 use sterna::{Batch, Schedule, Streams};
 
-/// Exact ladders drawn for each question.
-const LADDERS: usize = 8000;
+/// Exact ladders that travel in each direction.
+const LADDERS: usize = 20_000;
+/// Exact pairs of chains that are swapped.
+const SWAPPED: usize = 8000;
 /// Rows that also travel alone.
 const ALONE: usize = 24;
 
@@ -18,6 +20,7 @@ const ALONE: usize = 24;
 ///
 /// - no weight and no end point is NaN, and end points are evaluated at the chain they go to;
 /// - a row's journey has the same bits alone, in a batch, and when repeated;
+/// - where nothing is random, going there and back ends where it began, with the same weight;
 /// - the swap keeps π^β ⊗ π^β′;
 /// - reversal: forward paths reweighed by w are backward paths, in law and in mass;
 /// - r = E|tanh(Δ/2)| = 1 − E min(1, e^Δ), and both bounds on r by the symmetric divergence.
@@ -51,6 +54,7 @@ pub fn check_accelerator(
         trip.require_numbers(&mut verdict);
         trip.require_evaluated_ends(&*path, &mut verdict);
         trip.require_own_bits(accelerator, &*path, &streams(3), &mut verdict);
+        trip.require_way_back(accelerator, &*path, [&streams(3), &streams(4)], &mut verdict);
     }
     for pair in 1..=schedule.pairs() {
         let interval = schedule.interval(pair);
@@ -63,7 +67,7 @@ pub fn check_accelerator(
 
         let betas = [interval.lower, interval.upper];
         let kept = check_invariance(
-            |streams| ladder.draw_betas(&betas, streams, LADDERS),
+            |streams| ladder.draw_betas(&betas, streams, SWAPPED),
             swap(&*path, schedule, pair, accelerator),
             &Statistic::ladder(&path, &betas),
             seed ^ ((pair as u64) << 40),
@@ -161,6 +165,52 @@ impl Trip {
         verdict.require(same, format!("{way:?}: ends carry what moving on to another chain needs"));
     }
 
+    /// Journeys that do not depend on the noise are maps, and must invert each other: to 10⁻⁶, since
+    /// some maps are inverted by iteration.
+    fn require_way_back(
+        &self,
+        accelerator: &dyn Accelerator,
+        path: &dyn AnnealingPath,
+        [same, other]: [&Streams; 2],
+        verdict: &mut Verdict,
+    ) {
+        let rows: Vec<usize> = (0..self.travellers.len().min(200)).collect();
+        let travellers = self.travellers_of(&rows);
+        let travel = |direction: Direction, streams: &Streams, start: &Points| {
+            let mut journey = Journey::new(rows.len(), path.dim());
+            journey.begin(start, &rows);
+            accelerator
+                .travel(direction, path, streams, 1, &travellers, &mut journey)
+                .expect("the accelerator travels");
+            journey
+        };
+        let there = travel(self.direction, same, &self.start);
+        if there.points.x != travel(self.direction, other, &self.start).points.x {
+            return;
+        }
+        let back = match self.direction {
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
+        };
+        let returned = travel(back, same, &there.points);
+        let close = |a: f64, b: f64| a == b || (a - b).abs() <= 1e-6 * a.abs().max(b.abs()).max(1.0);
+        let way = self.direction;
+        let begin = self.start.x.as_slice();
+        let home = returned.points.x.as_slice().iter().zip(begin).all(|(a, b)| close(*a, *b));
+        verdict.require(home, format!("{way:?}: the way back leads back"));
+        let same = returned.log_weight.iter().zip(&there.log_weight).all(|(a, b)| close(*a, *b));
+        verdict.require(same, format!("{way:?}: the way back weighs the same"));
+    }
+
+    fn travellers_of(&self, rows: &[usize]) -> Travellers {
+        Travellers {
+            row: (0..rows.len()).collect(),
+            key: rows.iter().map(|&i| self.travellers.key[i]).collect(),
+            pair: rows.iter().map(|&i| self.travellers.pair[i]).collect(),
+            interval: rows.iter().map(|&i| self.travellers.interval[i]).collect(),
+        }
+    }
+
     /// Some rows travel again, alone and together: the same bits.
     fn require_own_bits(
         &self,
@@ -175,14 +225,9 @@ impl Trip {
             (0..ALONE.min(self.travellers.len())).map(|i| (i * 37) % self.travellers.len()).collect();
         let all = chosen.iter().map(|&i| vec![i]).chain([chosen.clone()]);
         for rows in all {
-            let travellers = Travellers {
-                row: (0..rows.len()).collect(),
-                key: rows.iter().map(|&i| self.travellers.key[i]).collect(),
-                pair: rows.iter().map(|&i| self.travellers.pair[i]).collect(),
-                interval: rows.iter().map(|&i| self.travellers.interval[i]).collect(),
-            };
+            let travellers = self.travellers_of(&rows);
             let mut journey = Journey::new(rows.len(), path.dim());
-            journey.points.gather(&self.start, &rows);
+            journey.begin(&self.start, &rows);
             accelerator
                 .travel(way, path, streams, 1, &travellers, &mut journey)
                 .expect("the accelerator travels");
@@ -205,15 +250,21 @@ impl Trip {
     }
 }
 
-/// Bounded functions of a path's two ends; the first is 1.
-fn test_functions(dim: usize) -> Vec<(String, TestFunction)> {
+/// Bounded functions of a path's two ends; the first is 1. `shift` is the typical shift of each
+/// coordinate, the scale on which noise that is too wide or too narrow shows.
+fn test_functions(shift: &[f64]) -> Vec<(String, TestFunction)> {
     let mut out: Vec<(String, TestFunction)> = vec![("mass".into(), Box::new(|_, _| 1.0))];
-    for j in 0..dim {
+    for (j, &scale) in shift.iter().enumerate() {
         out.push((format!("lower end, coordinate {j}"), Box::new(move |x, _| x[j].tanh())));
         out.push((format!("upper end, coordinate {j}"), Box::new(move |_, y| y[j].tanh())));
         out.push((format!("upper end, square of {j}"), Box::new(move |_, y| (y[j] * y[j]).tanh())));
         out.push((format!("both ends, coordinate {j}"), Box::new(move |x, y| (x[j] * y[j]).tanh())));
-        out.push((format!("shift of coordinate {j}"), Box::new(move |x, y| (2.0 * (y[j] - x[j])).sin())));
+        if scale > 0.0 {
+            let shift = move |x: &[f64], y: &[f64]| (y[j] - x[j]) / scale;
+            out.push((format!("shift of coordinate {j}"), Box::new(move |x, y| shift(x, y).tanh())));
+            let square = move |x: &[f64], y: &[f64]| shift(x, y).powi(2);
+            out.push((format!("size of that shift, {j}"), Box::new(move |x, y| (-square(x, y)).exp())));
+        }
     }
     out
 }
@@ -231,7 +282,11 @@ fn reversal(forward: &Paths, backward: &Paths, log_ratio: Option<f64>, verdict: 
         let ends = paths.lower.iter().zip(&paths.upper);
         ends.zip(&paths.log_weight).map(|((x, y), w)| bounded(sign * (w - centre)) * g(x, y)).collect()
     };
-    let functions = test_functions(forward.lower[0].len());
+    let shift = |j: usize| {
+        let squares = forward.lower.iter().zip(&forward.upper).map(|(x, y)| (y[j] - x[j]).powi(2));
+        (squares.sum::<f64>() / forward.lower.len() as f64).sqrt()
+    };
+    let functions = test_functions(&(0..forward.lower[0].len()).map(shift).collect::<Vec<_>>());
     let (mass_up, mass_down) =
         (values(forward, 1.0, &functions[0].1), values(backward, -1.0, &functions[0].1));
     for (k, (name, g)) in functions.iter().enumerate() {

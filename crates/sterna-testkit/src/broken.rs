@@ -95,3 +95,34 @@ impl Accelerator for Broken {
         Ok(())
     }
 }
+
+/// Goes up by the kernels of one accelerator and down by those of another. Each may be sound; what is
+/// weighed on the way up is not what is done on the way down.
+pub struct Mismatched {
+    /// Travels forward.
+    pub forward: Arc<dyn Accelerator>,
+    /// Travels backward.
+    pub backward: Arc<dyn Accelerator>,
+}
+
+impl Accelerator for Mismatched {
+    fn steps(&self) -> usize {
+        self.forward.steps()
+    }
+
+    fn travel(
+        &self,
+        direction: Direction,
+        path: &dyn AnnealingPath,
+        streams: &Streams,
+        iteration: u64,
+        travellers: &Travellers,
+        journey: &mut Journey,
+    ) -> Result<()> {
+        let one = match direction {
+            Direction::Forward => &self.forward,
+            Direction::Backward => &self.backward,
+        };
+        one.travel(direction, path, streams, iteration, travellers, journey)
+    }
+}

@@ -31,8 +31,8 @@ impl Statistic {
     }
 
     /// What separates laws on ladders of the given β, rows holding their chains one after the other:
-    /// coordinates, their squares, neighbouring products, log densities, and products across
-    /// neighbouring chains, which independent chains have on average equal to those of the means.
+    /// coordinates, their squares, neighbouring products, products across neighbouring chains, log
+    /// densities, and the log-ratios of neighbouring densities, by which swaps decide.
     pub fn ladder(path: &Arc<dyn AnnealingPath>, betas: &[f64]) -> Vec<Statistic> {
         let dim = path.dim();
         let mut out = Vec::new();
@@ -51,17 +51,32 @@ impl Statistic {
                     }));
                 }
             }
-            let path = path.clone();
-            out.push(Self::of_batch(format!("chain {chain}, log density"), move |x| {
-                let mut points = Points::zeros(x.rows(), dim);
-                for i in 0..x.rows() {
-                    points.x.row_mut(i).copy_from_slice(&x.row(i)[first..first + dim]);
+            let density = |beta: f64| log_density(path.clone(), first, beta);
+            let here = density(beta);
+            out.push(Self::of_batch(format!("chain {chain}, log density"), here));
+            for (other, name) in [(chain.wrapping_sub(1), "lower"), (chain + 1, "upper")] {
+                if let Some(&other) = betas.get(other) {
+                    let (here, there) = (density(beta), density(other));
+                    out.push(Self::of_batch(format!("chain {chain}, log-ratio to the {name}"), move |x| {
+                        there(x).iter().zip(here(x)).map(|(a, b)| a - b).collect()
+                    }));
                 }
-                path.evaluate(&vec![beta; x.rows()], &mut points).expect("the path answers");
-                points.log_density
-            }));
+            }
         }
         out
+    }
+}
+
+/// log π̃^β of the chain that begins at column `first`.
+fn log_density(path: Arc<dyn AnnealingPath>, first: usize, beta: f64) -> impl Fn(&Batch) -> Vec<f64> {
+    let dim = path.dim();
+    move |x| {
+        let mut points = Points::zeros(x.rows(), dim);
+        for i in 0..x.rows() {
+            points.x.row_mut(i).copy_from_slice(&x.row(i)[first..first + dim]);
+        }
+        path.evaluate(&vec![beta; x.rows()], &mut points).expect("the path answers");
+        points.log_density
     }
 }
 

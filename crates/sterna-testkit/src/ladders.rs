@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use sterna::path::AnnealingPath;
-use sterna::paths::Geometric;
+use sterna::paths::{Diffused, Geometric};
 use sterna::streams::{Phase, RowStream, Streams};
 use sterna::targets::{Gmm, Normal};
-use sterna::{Batch, Schedule};
+use sterna::{Batch, Schedule, Target};
 
 /// A path whose laws π^β can all be drawn from.
 pub trait ExactLadder: Send + Sync {
@@ -181,5 +181,37 @@ impl ExactLadder for MixtureLadder {
         let other = -beta * deviation.ln() - 0.5 * self.precision(beta).ln();
         let others = (self.path.dim() - 2) as f64 * other;
         Some((sum * step * step).ln() + others)
+    }
+}
+
+/// The variance-preserving diffusion of a target that knows it, and that can be drawn exactly:
+/// √s X + √(1−s) Z at every s, with the mass of the target.
+pub struct DiffusedLadder {
+    target: Arc<dyn Target>,
+    path: Arc<Diffused>,
+}
+
+impl DiffusedLadder {
+    /// # Panics
+    /// If the target does not know its diffusion.
+    pub fn new(target: Arc<dyn Target>) -> Self {
+        let path = Diffused::exact(target.clone()).expect("the target knows its diffusion");
+        Self { target, path: Arc::new(path) }
+    }
+}
+
+impl ExactLadder for DiffusedLadder {
+    fn path(&self) -> Arc<dyn AnnealingPath> {
+        self.path.clone()
+    }
+
+    fn draw(&self, beta: f64, stream: &mut RowStream, x: &mut [f64]) {
+        assert!(self.target.draw(stream, x), "the target can be drawn exactly");
+        let (keep, noise) = (beta.sqrt(), (1.0 - beta).sqrt());
+        x.iter_mut().for_each(|x| *x = keep * *x + noise * stream.normal());
+    }
+
+    fn log_z(&self, _beta: f64) -> Option<f64> {
+        self.target.log_z()
     }
 }

@@ -15,7 +15,7 @@ pub mod verdict;
 
 pub use accelerators::check_accelerator;
 pub use invariance::{Statistic, check_invariance};
-pub use ladders::{ExactLadder, GaussianLadder, MixtureLadder};
+pub use ladders::{DiffusedLadder, ExactLadder, GaussianLadder, MixtureLadder};
 pub use verdict::{Check, Verdict};
 
 /// False-alarm level of a whole suite on a fresh seed, unless a test says otherwise.

@@ -98,7 +98,7 @@ pub fn depart(
         }
     }
     let mut journey = Journey::new(ladders.rows() * pairs, path.dim());
-    journey.points.gather(&points, &travellers.row);
+    journey.begin(&points, &travellers.row);
     (travellers, journey)
 }
 
@@ -124,7 +124,7 @@ pub fn swap<'a>(
                 row,
             };
             let mut journey = Journey::new(rows, dim);
-            journey.points.gather(&points, &travellers.row);
+            journey.begin(&points, &travellers.row);
             accelerator
                 .travel(direction, path, streams, 1, &travellers, &mut journey)
                 .expect("the accelerator travels");

@@ -3,17 +3,28 @@
 use std::sync::Arc;
 use sterna::accelerators::Identity;
 use sterna::streams::{Phase, Streams};
+use sterna::targets::{Gmm, Normal};
 use sterna::{Batch, Schedule};
 use sterna_testkit::broken::{Broken, Fault};
 use sterna_testkit::moves::points_of;
 use sterna_testkit::p_values::{mean_and_error, z_test};
-use sterna_testkit::{ExactLadder, FALSE_ALARM, GaussianLadder, MixtureLadder, Verdict, check_accelerator};
+use sterna_testkit::{
+    DiffusedLadder, ExactLadder, FALSE_ALARM, GaussianLadder, MixtureLadder, Verdict, check_accelerator,
+};
 
 fn ladders() -> Vec<(&'static str, Box<dyn ExactLadder>)> {
     vec![
         ("normal", Box::new(GaussianLadder::uneven(3))),
         ("mixture", Box::new(MixtureLadder::three_modes(2))),
         ("mixture in 3 dimensions", Box::new(MixtureLadder::three_modes(3))),
+        (
+            "diffused normal",
+            Box::new(DiffusedLadder::new(Arc::new(Normal::new(vec![0.7, -0.2], vec![5.0, 0.6])))),
+        ),
+        (
+            "diffused mixture",
+            Box::new(DiffusedLadder::new(Arc::new(Gmm::new(2, vec![[0.8, 0.3], [-0.7, -0.5]], 0.5)))),
+        ),
     ]
 }
 
@@ -53,7 +64,7 @@ fn normalisers_agree_with_importance_sampling() {
         let at = |beta: f64| points_of(&*path, &[beta], &x).0.log_density;
         let reference = at(0.0);
         for beta in [0.0, 0.1, 0.3, 0.5] {
-            let log_z = ladder.log_z(beta).unwrap();
+            let log_z = ladder.log_z(beta).unwrap() - path.log_z_reference();
             let w: Vec<f64> = at(beta).iter().zip(&reference).map(|(a, b)| (a - b - log_z).exp()).collect();
             let (mean, error) = mean_and_error(&w);
             verdict.add(format!("{name}, β = {beta}"), z_test(mean - 1.0, error, 1.0));

@@ -191,8 +191,11 @@ fn travel(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) 
         }
     }
     for (i, swap) in work.swaps.iter_mut().enumerate() {
-        swap.log_forward = work.up.log_weight[i];
-        swap.log_backward = work.down.log_weight[i];
+        // A path that came out as no number weighs nothing in its own direction: the swap is refused,
+        // and estimates go on without it.
+        let number = |w: f64, otherwise: f64| if w.is_nan() { otherwise } else { w };
+        swap.log_forward = number(work.up.log_weight[i], f64::NEG_INFINITY);
+        swap.log_backward = number(work.down.log_weight[i], f64::INFINITY);
         // A replica that started where the density vanishes weighs nothing, not 0/0: it sinks to
         // chain 0, where it is drawn anew, and its partner rises.
         if ensemble.points.log_density[work.upper.row[i]] == f64::NEG_INFINITY {

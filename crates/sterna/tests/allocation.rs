@@ -3,11 +3,16 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
-use sterna::accelerators::Identity;
+use sterna::accelerator::Accelerator;
+use sterna::accelerators::{
+    Cmcd, CmcdSteps, Diffusion, DiffusionSteps, FlowAccelerator, Identity, Integrator, NoDrift,
+};
 use sterna::explorers::{Hmc, StepSizes};
-use sterna::paths::{Geometric, Reference};
+use sterna::path::AnnealingPath;
+use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::records::SamplingRecord;
 use sterna::targets::{Dw4, Gmm, ManyWell};
+use sterna::transports::Affine;
 use sterna::{Ensemble, Schedule, Target, Workspace, iterate};
 use sterna_testkit::moves::sampler;
 
@@ -39,13 +44,23 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of 1000 iterations after two that find the buffers' sizes.
 fn allocations_of_the_loop(target: Arc<dyn Target>, step: f64, chains: usize, copies: usize) -> u64 {
-    let dim = target.dim();
-    let path = Arc::new(Geometric::new(Reference::standard_normal(dim), target).unwrap());
-    let sizes = StepSizes::fixed(chains, dim, step);
+    let path = Arc::new(Geometric::new(Reference::standard_normal(target.dim()), target).unwrap());
+    allocations_with(path, Arc::new(Identity), step, chains, copies)
+}
+
+/// Allocations of 1000 iterations after two that find the buffers' sizes.
+fn allocations_with(
+    path: Arc<dyn AnnealingPath>,
+    accelerator: Arc<dyn Accelerator>,
+    step: f64,
+    chains: usize,
+    copies: usize,
+) -> u64 {
+    let sizes = StepSizes::fixed(chains, path.dim(), step);
     let hmc = Hmc { steps: 2, leapfrog_steps: 5, sizes, jitter: 0.1 };
-    let sampler = sampler(path, Schedule::uniform(chains), hmc, Identity);
+    let mut sampler = sampler(path, Schedule::uniform(chains), hmc, Identity);
+    sampler.accelerator = accelerator;
     let mut ensemble =
         Ensemble::start(&*sampler.path, &sampler.streams, &sampler.schedule, 0, copies).unwrap();
     let mut work = Workspace::new(&ensemble);
@@ -67,6 +82,26 @@ fn the_sampling_loop_allocates_nothing() {
         assert_eq!(allocations_of_the_loop(Arc::new(Gmm::paper(10)), 0.03, chains, copies), 0);
         assert_eq!(allocations_of_the_loop(Arc::new(Dw4), 0.22, chains, copies), 0);
         assert_eq!(allocations_of_the_loop(Arc::new(ManyWell::new(32)), 0.22, chains, copies), 0);
+    }
+}
+
+#[test]
+fn accelerated_loops_allocate_nothing() {
+    let (dim, chains) = (10, 6);
+    let geometric = || Arc::new(Geometric::from_standard_normal(Gmm::paper(dim)));
+    let diffused = Arc::new(Diffused::exact(Arc::new(Gmm::paper(dim))).unwrap());
+    let diffusion = Arc::new(Diffusion { steps: DiffusionSteps::new(5, Integrator::Exponential).unwrap() });
+    assert_eq!(allocations_with(diffused, diffusion, 0.03, chains, 2), 0);
+    let cmcd = Cmcd { steps: CmcdSteps::linear(Arc::new(NoDrift), 3, &vec![0.01; chains - 1]).unwrap() };
+    assert_eq!(allocations_with(geometric(), Arc::new(cmcd), 0.03, chains, 2), 0);
+    let betas = Schedule::uniform(chains).betas().to_vec();
+    let mut unit = vec![0.0; dim * dim];
+    unit.iter_mut().step_by(dim + 1).for_each(|x| *x = 1.0);
+    let full = Affine::full(betas.clone(), vec![(vec![0.1; dim], unit); chains]).unwrap();
+    let diagonal = Affine::diagonal(betas, vec![(vec![0.1; dim], vec![1.0; dim]); chains]).unwrap();
+    for affine in [full, diagonal] {
+        let flow = FlowAccelerator::new(Arc::new(affine));
+        assert_eq!(allocations_with(geometric(), Arc::new(flow), 0.03, chains, 2), 0);
     }
 }
 

@@ -6,17 +6,23 @@
 
 use std::sync::Arc;
 use sterna::Target;
-use sterna::paths::{Geometric, Reference};
+use sterna::acceleration::{Acceleration, FitAffine, FitCmcd};
+use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator, NoDrift};
+use sterna::path::AnnealingPath;
+use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::run::{Results, Run, Settings};
 use sterna::targets::{Gmm, Normal};
 use sterna_testkit::seed;
 
 const RUNS: u64 = 160;
 
-fn results(target: &Arc<dyn Target>, ensembles: usize) -> Vec<Results> {
+fn geometric(target: &Arc<dyn Target>) -> Arc<dyn AnnealingPath> {
+    let reference = Reference::standard_normal(target.dim());
+    Arc::new(Geometric::new(reference, target.clone()).unwrap())
+}
+
+fn results(path: &Arc<dyn AnnealingPath>, acceleration: &Acceleration, ensembles: usize) -> Vec<Results> {
     let run = |number: u64| {
-        let reference = Reference::standard_normal(target.dim());
-        let path = Arc::new(Geometric::new(reference, target.clone()).unwrap());
         let settings = Settings {
             seed: seed(number),
             chains: 5,
@@ -24,11 +30,12 @@ fn results(target: &Arc<dyn Target>, ensembles: usize) -> Vec<Results> {
             rounds: 4,
             round_iterations: 150,
             round_burn_in: 50,
+            collect: 300,
             burn_in: 100,
             iterations: 2500 / ensembles as u64,
             ..Settings::default()
         };
-        let mut run = Run::new(path, settings).unwrap();
+        let mut run = Run::accelerated(path.clone(), settings, acceleration.clone()).unwrap();
         run.complete().unwrap();
         run.results()
     };
@@ -47,8 +54,18 @@ fn assert_calibrated(name: &str, z: &[f64]) {
 }
 
 fn check(name: &str, target: Arc<dyn Target>, ensembles: usize, mean: f64) {
-    let all = results(&target, ensembles);
-    let exact = target.log_z().unwrap();
+    check_path(name, geometric(&target), Acceleration::None, ensembles, mean);
+}
+
+fn check_path(
+    name: &str,
+    path: Arc<dyn AnnealingPath>,
+    acceleration: Acceleration,
+    ensembles: usize,
+    mean: f64,
+) {
+    let all = results(&path, &acceleration, ensembles);
+    let exact = path.log_z().unwrap();
     let log_z: Vec<f64> = all.iter().map(|r| (r.log_z.bar - exact) / r.log_z.standard_error).collect();
     assert_calibrated(&format!("log Z of {name}"), &log_z);
     let means: Vec<f64> = all.iter().map(|r| (r.means[0].0 - mean) / r.means[0].1).collect();
@@ -65,9 +82,37 @@ fn normal_in_several_ensembles() {
     check("a normal in 4 ensembles", Arc::new(Normal::isotropic(4, 10.0)), 4, 0.0);
 }
 
-#[test]
-fn mixture() {
+/// Three modes, and the mean of their first coordinate.
+fn three_modes() -> (Arc<dyn Target>, f64) {
     let means = vec![[1.0, 0.5], [-0.8, 0.7], [0.2, -1.1]];
     let mean = means.iter().map(|m| m[0]).sum::<f64>() / 3.0;
-    check("a mixture", Arc::new(Gmm::new(3, means, 0.2)), 1, mean);
+    (Arc::new(Gmm::new(3, means, 0.2)), mean)
+}
+
+#[test]
+fn mixture() {
+    let (target, mean) = three_modes();
+    check("a mixture", target, 1, mean);
+}
+
+#[test]
+fn mixture_by_annealed_langevin_steps() {
+    let (target, mean) = three_modes();
+    let fit = FitCmcd { drift: Arc::new(NoDrift), steps: 2, noise: 0.2 };
+    check_path("a mixture by CMCD", geometric(&target), Acceleration::Fitted(Arc::new(fit)), 1, mean);
+}
+
+#[test]
+fn mixture_by_affine_maps() {
+    let (target, mean) = three_modes();
+    let fit = FitAffine { full: true };
+    check_path("a mixture by affine maps", geometric(&target), Acceleration::Fitted(Arc::new(fit)), 1, mean);
+}
+
+#[test]
+fn mixture_by_diffusion() {
+    let (target, mean) = three_modes();
+    let diffusion = Diffusion { steps: DiffusionSteps::new(2, Integrator::Exponential).unwrap() };
+    let path = Arc::new(Diffused::exact(target).unwrap());
+    check_path("a mixture by diffusion", path, Acceleration::Given(Arc::new(diffusion)), 1, mean);
 }

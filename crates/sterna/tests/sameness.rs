@@ -1,9 +1,11 @@
 //! Results depend on nothing but the seed: not on threads, not on batches, not on how a run is cut.
 
 use std::sync::Arc;
-use sterna::accelerators::Identity;
+use sterna::acceleration::{Acceleration, FitAffine, FitCmcd};
+use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator, NoDrift};
 use sterna::explorers::{Hmc, StepSizes};
-use sterna::paths::{Geometric, Reference};
+use sterna::path::AnnealingPath;
+use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::records::SamplingRecord;
 use sterna::run::{Criterion, Run, Settings, Stage, StepSize};
 use sterna::targets::{Dw4, Gmm, ManyWell, Normal};
@@ -40,9 +42,33 @@ fn bits_of(run: &Run) -> Bits {
     Bits { numbers: numbers.iter().map(|x| x.to_bits()).collect(), counts }
 }
 
-fn start(target: Arc<dyn Target>, settings: Settings) -> Run {
+fn geometric(target: Arc<dyn Target>) -> Arc<dyn AnnealingPath> {
     let reference = Reference::standard_normal(target.dim());
-    Run::new(Arc::new(Geometric::new(reference, target).unwrap()), settings).unwrap()
+    Arc::new(Geometric::new(reference, target).unwrap())
+}
+
+fn start(target: Arc<dyn Target>, settings: Settings) -> Run {
+    Run::new(geometric(target), settings).unwrap()
+}
+
+fn diffusion() -> Diffusion {
+    Diffusion { steps: DiffusionSteps::new(3, Integrator::Exponential).unwrap() }
+}
+
+/// One run of each family of accelerators.
+fn accelerated(settings: &Settings) -> [Run; 4] {
+    let gmm = || Arc::new(Gmm::paper(4));
+    let diffused = || Arc::new(Diffused::exact(gmm()).unwrap());
+    let run = |path: Arc<dyn AnnealingPath>, acceleration: Acceleration| {
+        Run::accelerated(path, settings.clone(), acceleration).unwrap()
+    };
+    let cmcd = FitCmcd { drift: Arc::new(NoDrift), steps: 2, noise: 0.2 };
+    [
+        run(geometric(gmm()), Acceleration::Fitted(Arc::new(FitAffine { full: false }))),
+        run(geometric(gmm()), Acceleration::Fitted(Arc::new(FitAffine { full: true }))),
+        run(geometric(gmm()), Acceleration::Fitted(Arc::new(cmcd))),
+        run(diffused(), Acceleration::Given(Arc::new(diffusion()))),
+    ]
 }
 
 fn targets() -> [Arc<dyn Target>; 3] {
@@ -59,6 +85,7 @@ fn settings(criterion: Criterion, step_size: StepSize) -> Settings {
         round_iterations: 60,
         round_burn_in: 25,
         criterion,
+        collect: 47,
         burn_in: 33,
         iterations: 301,
         thin: 3,
@@ -114,6 +141,29 @@ fn the_way_a_run_is_cut_changes_no_bit() {
     }
 }
 
+#[test]
+fn threads_and_cuts_change_no_bit_of_accelerated_runs() {
+    for settings in all_settings() {
+        let run_on = |threads: usize, blocks: &[u64]| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                accelerated(&settings).map(|mut run| {
+                    for &block in blocks.iter().cycle() {
+                        if run.progress().0 == Stage::Finished {
+                            break;
+                        }
+                        run.advance(block).unwrap();
+                    }
+                    bits_of(&run)
+                })
+            })
+        };
+        let one = run_on(1, &[u64::MAX]);
+        assert!(one == run_on(2, &[u64::MAX]));
+        assert!(one == run_on(7, &[11, 1, 6]));
+    }
+}
+
 /// The seed does matter.
 #[test]
 fn another_seed_is_another_run() {
@@ -130,14 +180,17 @@ fn another_seed_is_another_run() {
 #[test]
 fn a_batch_of_ladders_is_the_ladders_one_by_one() {
     let (chains, copies, iterations) = (6, 4, 200);
-    for target in targets() {
-        let dim = target.dim();
-        let reference = Reference::standard_normal(dim);
-        let path = Arc::new(Geometric::new(reference, target).unwrap());
+    let plain = targets().map(|target| (geometric(target), false));
+    let diffused: Arc<dyn AnnealingPath> = Arc::new(Diffused::exact(Arc::new(Gmm::paper(5))).unwrap());
+    for (path, is_diffused) in plain.into_iter().chain([(diffused, true)]) {
+        let dim = path.dim();
         let sizes = StepSizes::per_chain((0..chains).map(|n| 0.2 - 0.03 * n as f64).collect(), dim);
         let hmc = Hmc { steps: 2, leapfrog_steps: 3, sizes, jitter: 0.2 };
         let mut sampler = sampler(path, Schedule::uniform(chains), hmc, Identity);
         sampler.streams = Streams::new(8);
+        if is_diffused {
+            sampler.accelerator = Arc::new(diffusion());
+        }
         let run = |first: usize, copies: usize| {
             let mut ensemble =
                 Ensemble::start(&*sampler.path, &sampler.streams, &sampler.schedule, first, copies).unwrap();
