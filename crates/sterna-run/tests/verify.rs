@@ -1,0 +1,111 @@
+//! `verify` passes on every built-in combination that needs no training, and fails on each planted fault.
+//!
+//! Each verdict raises a false alarm with probability 10⁻⁴ on a fresh seed; the seeds here are fixed.
+
+use std::sync::Arc;
+use sterna::accelerator::Accelerator;
+use sterna::accelerators::{Cmcd, CmcdSteps, NormalDrift};
+use sterna_run::config::Config;
+use sterna_run::verify::{combinations, verify_plan};
+use sterna_run::{accelerators, builtin};
+use sterna_testkit::Verdict;
+use sterna_testkit::broken::{Broken, Fault, Mismatched};
+
+fn verify(text: &str, replace: impl Fn(Arc<dyn Accelerator>) -> Arc<dyn Accelerator>) -> Verdict {
+    let short = [
+        ("chains.count", "6"),
+        ("chains.ensembles", "16"),
+        ("schedule.rounds", "5"),
+        ("schedule.iterations", "300"),
+        ("training.collect", "200"),
+        ("run.burn_in", "10"),
+    ];
+    let config = Config::parse(text, &short).unwrap();
+    let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
+    verify_plan(plan, config.settings().unwrap(), replace).unwrap()
+}
+
+#[test]
+fn every_combination_is_sound() {
+    for text in combinations() {
+        let verdict = verify(&text, |accelerator| accelerator);
+        assert!(verdict.passed(), "{text}\n{verdict}");
+    }
+}
+
+const LADDERS: [&str; 4] = [
+    "[target]\nkind = \"normal\"\ndim = 3\n[accelerator]\nkind = \"none\"",
+    "[target]\nkind = \"normal\"\ndim = 3\nprecision = 40.0\n[accelerator]\nkind = \"affine\"",
+    "[target]\nkind = \"normal\"\ndim = 3\n[accelerator]\nkind = \"cmcd\"\ndrift = \"exact\"\nsteps = 2",
+    "[target]\nkind = \"gmm\"\ndim = 2\n[accelerator]\nkind = \"diffusion\"\nscore = \"exact\"\nsteps = 2",
+];
+
+#[test]
+fn faulty_weights_and_end_points_are_caught() {
+    for text in LADDERS {
+        for fault in [Fault::FlippedRatio, Fault::PrintedRatio, Fault::MissingJacobian(0.3), Fault::NotANumber] {
+            let verdict = verify(text, |inner| Arc::new(Broken { inner, fault }));
+            assert!(!verdict.passed(), "{fault:?} went unnoticed:\n{text}\n{verdict}");
+        }
+    }
+}
+
+/// Kernels that do not belong together: other noise forward than backward, or the drift's sign lost.
+#[test]
+fn mismatched_kernels_are_caught() {
+    let text = LADDERS[2];
+    let normal = builtin::normal(&Config::parse(text, &[]).unwrap().target).unwrap().unwrap();
+    let cmcd = |noise: f64, sign: f64| -> Arc<dyn Accelerator> {
+        let drift = Arc::new(Signed { inner: NormalDrift::new(normal.clone()), sign });
+        Arc::new(Cmcd { steps: CmcdSteps::linear(drift, 2, &[noise; 5]).unwrap() })
+    };
+    let sound = verify(text, |_| cmcd(0.05, 1.0));
+    assert!(sound.passed(), "{sound}");
+    for (forward, backward) in [((0.05, 1.0), (0.08, 1.0)), ((0.05, 1.0), (0.05, -1.0))] {
+        let verdict = verify(text, |_| {
+            Arc::new(Mismatched { forward: cmcd(forward.0, forward.1), backward: cmcd(backward.0, backward.1) })
+        });
+        assert!(!verdict.passed(), "{forward:?} with {backward:?} went unnoticed\n{verdict}");
+    }
+}
+
+struct Signed {
+    inner: NormalDrift,
+    sign: f64,
+}
+
+impl sterna::transport::Drift for Signed {
+    fn drift(
+        &self,
+        pairs: &[sterna::transport::Interval],
+        times: &[f64],
+        x: &sterna::Batch,
+        out: &mut sterna::Batch,
+    ) -> sterna::Result<()> {
+        self.inner.drift(pairs, times, x, out)?;
+        out.as_mut_slice().iter_mut().for_each(|b| *b *= self.sign);
+        Ok(())
+    }
+}
+
+/// A score that is not the gradient.
+#[test]
+fn a_wrong_score_is_caught() {
+    struct Wrong;
+    impl sterna::Target for Wrong {
+        fn dim(&self) -> usize {
+            2
+        }
+        fn evaluate(&self, x: &sterna::Batch, out: &mut sterna::Evaluation) -> sterna::Result<()> {
+            for i in 0..x.rows() {
+                out.log_density[i] = -x.row(i).iter().map(|x| x * x).sum::<f64>();
+                out.score.row_mut(i).iter_mut().zip(x.row(i)).for_each(|(s, x)| *s = -x);
+            }
+            Ok(())
+        }
+    }
+    let config = Config::parse("", &[("chains.ensembles", "16"), ("schedule.rounds", "1")]).unwrap();
+    let plan = accelerators::plan(&config, Arc::new(Wrong)).unwrap();
+    let verdict = verify_plan(plan, config.settings().unwrap(), |accelerator| accelerator).unwrap();
+    assert!(verdict.violations.iter().any(|v| v.contains("the score is the gradient")), "{verdict}");
+}
