@@ -20,11 +20,7 @@ impl Graph {
     ///
     /// # Panics
     /// If a value belongs to another graph, or a cotangent has another shape than its value.
-    pub fn pull_back<'g>(
-        &'g self,
-        results: &[(Value<'g>, Value<'g>)],
-        wrt: &[Value<'g>],
-    ) -> Vec<Value<'g>> {
+    pub fn pull_back<'g>(&'g self, results: &[(Value<'g>, Value<'g>)], wrt: &[Value<'g>]) -> Vec<Value<'g>> {
         let last = results.iter().map(|(y, _)| y.id()).max().expect("at least one result");
         // Which values depend on one of `wrt`: only through them the derivative flows.
         let mut depends = vec![false; last.index() + 1];

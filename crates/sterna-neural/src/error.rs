@@ -52,7 +52,9 @@ pub enum Error {
     #[error("{0}")]
     Host(String),
     /// Gradients stayed NaN or infinite.
-    #[error("the gradient was not finite for {consecutive} steps in a row (last at step {step}): lower the learning rate, or check the target's score")]
+    #[error(
+        "the gradient was not finite for {consecutive} steps in a row (last at step {step}): lower the learning rate, or check the target's score"
+    )]
     Diverged {
         /// Step of the last bad gradient.
         step: u64,

@@ -96,7 +96,11 @@ impl Graph {
     /// # Panics
     /// If `values` is not a whole number of rows.
     pub fn constant(&self, cols: usize, values: &[f64]) -> Value<'_> {
-        assert!(cols > 0 && values.len().is_multiple_of(cols), "{} values are no rows of {cols}", values.len());
+        assert!(
+            cols > 0 && values.len().is_multiple_of(cols),
+            "{} values are no rows of {cols}",
+            values.len()
+        );
         let position = {
             let constants = &mut self.records.borrow_mut().constants;
             let same = |c: &Arc<[f64]>| {
@@ -569,4 +573,10 @@ macro_rules! operator {
 operator!(Add, add, |a, b| a.binary(Binary::Add, b), a.affine(1.0, b), b.affine(1.0, a));
 operator!(Sub, sub, |a, b| a.binary(Binary::Sub, b), a.affine(1.0, -b), b.affine(-1.0, a));
 operator!(Mul, mul, |a, b| a.binary(Binary::Mul, b), a.affine(b, 0.0), b.affine(a, 0.0));
-operator!(Div, div, |a, b| a.binary(Binary::Mul, b.recip()), a.affine(1.0 / b, 0.0), b.recip().affine(a, 0.0));
+operator!(
+    Div,
+    div,
+    |a, b| a.binary(Binary::Mul, b.recip()),
+    a.affine(1.0 / b, 0.0),
+    b.recip().affine(a, 0.0)
+);

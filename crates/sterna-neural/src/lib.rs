@@ -7,7 +7,6 @@ mod differentiate;
 mod error;
 mod graph;
 mod host;
-mod keyed;
 mod op;
 mod parameters;
 mod plan;

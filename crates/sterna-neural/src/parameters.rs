@@ -3,10 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
+use sterna::streams::{Phase, Streams};
 
 use crate::graph::{Graph, Value};
-use crate::keyed::{Purpose, uniform};
 use crate::{Real, Result};
+
+/// The "iteration" of starting values: no training step has this number.
+const INITIALISE: u64 = u64::MAX;
 
 /// One named matrix within the flat vector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +112,7 @@ impl Layout {
 
     /// Starting values, a function of the seed and each number's position alone.
     pub fn initialise<T: Real>(&self, seed: u64) -> Parameters<T> {
+        let streams = Streams::new(seed);
         let mut values = Vec::with_capacity(self.len);
         for (slot, init) in &self.slots {
             let half_width = match init {
@@ -117,10 +121,10 @@ impl Layout {
                 Init::Scaled(scale) => scale * (3.0 / slot.rows as f64).sqrt(),
             };
             let offset = if let Init::Constant(c) = init { *c } else { 0.0 };
-            values.extend((0..slot.len()).map(|i| {
-                let u = uniform(seed, Purpose::Initialise, slot.offset as u64, i as u64);
-                T::from_f64(offset + half_width * (2.0 * u - 1.0))
-            }));
+            let mut stream = streams.row(Phase::Training, INITIALISE, slot.offset as u32);
+            values.extend(
+                (0..slot.len()).map(|_| T::from_f64(offset + half_width * (2.0 * stream.uniform() - 1.0))),
+            );
         }
         Parameters::new(values)
     }

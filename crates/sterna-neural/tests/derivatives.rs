@@ -64,20 +64,27 @@ fn products() {
     });
     check("of fixed matrices", |_, x, _, p| {
         let w = p.reshape(4, 3);
-        x.matmul(w.matmul(p.reshape(3, 4))).tanh() + x.matmul(w.matmul_transposed(w)).sin()
+        x.matmul(w.matmul(p.reshape(3, 4))).tanh()
+            + x.matmul(w.matmul_transposed(w)).sin()
             + x.slice(0, 3).matmul(w.transposed_matmul(w)).sum_cols()
     });
-    check("sums of rows", |_, x, y, p| (x.sum_rows() + (x * y).sum_rows() + p.reshape(3, 4).sum_rows()).tanh() * x);
+    check("sums of rows", |_, x, y, p| {
+        (x.sum_rows() + (x * y).sum_rows() + p.reshape(3, 4).sum_rows()).tanh() * x
+    });
 }
 
 #[test]
 fn moves() {
     check("slice and pad", |_, x, y, _| x.slice(1, 2).tanh().pad(1, 4) * y + x.slice(3, 1).pad(0, 4));
-    check("concat", |g, x, y, p| g.concat(&[x.slice(2, 2), y, x * x]).matmul(
-        g.constant(2, &numbers(20, 9, 1.0, 0.0)),
-    ) * p.slice(4, 2));
-    check("reshape", |_, x, y, p| x.reshape(2, 2).matmul(p.slice(0, 6).reshape(2, 3)).tanh().reshape(1, 6) * y.slice(0, 1));
+    check("concat", |g, x, y, p| {
+        g.concat(&[x.slice(2, 2), y, x * x]).matmul(g.constant(2, &numbers(20, 9, 1.0, 0.0))) * p.slice(4, 2)
+    });
+    check("reshape", |_, x, y, p| {
+        x.reshape(2, 2).matmul(p.slice(0, 6).reshape(2, 3)).tanh().reshape(1, 6) * y.slice(0, 1)
+    });
     check("gather", |_, x, y, _| x.reshape(4, 1).gather(&[3, 1, 1, 0]).tanh().reshape(1, 4) * y);
-    check("scatter", |_, x, y, _| x.reshape(4, 1).scatter(&[1, 0, 1, 1], 2).tanh().reshape(1, 2) * y.slice(1, 2));
+    check("scatter", |_, x, y, _| {
+        x.reshape(4, 1).scatter(&[1, 0, 1, 1], 2).tanh().reshape(1, 2) * y.slice(1, 2)
+    });
     check("sum of a group", |_, x, y, _| x.reshape(2, 2).sum_group().tanh() * y.slice(2, 2));
 }

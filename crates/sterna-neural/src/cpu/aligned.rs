@@ -12,7 +12,7 @@ pub struct Aligned<T> {
 
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Line([u8; 64]);
+struct Line(#[allow(dead_code)] [u8; 64]);
 
 impl<T: Real> Aligned<T> {
     /// `len` zeros.

@@ -382,12 +382,9 @@ unsafe fn run_tile<V: Simd>(group: &Group, cursors: &[Cursor<V::Scalar>], scratc
                 Unary::Sin => map!(|x| math::sin(x)),
                 Unary::Cos => map!(|x| math::cos(x)),
                 Unary::Abs => map!(|x| x.abs()),
-                Unary::Sign => map!(|x| V::select_less(
-                    zero,
-                    x,
-                    one,
-                    V::select_less(x, zero, zero.sub(one), x)
-                )),
+                Unary::Sign => {
+                    map!(|x| V::select_less(zero, x, one, V::select_less(x, zero, zero.sub(one), x)))
+                }
                 Unary::Step => map!(|x| V::select_less(zero, x, one, zero)),
             },
         }

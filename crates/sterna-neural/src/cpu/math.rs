@@ -168,7 +168,12 @@ fn sin_cos<V: Simd>(x: V) -> (V, V) {
     let c = V::select_less(odd_quadrant, half, sin, cos);
     // sine: minus in quadrants −1 and ±2; cosine: minus in 1 and ±2
     let two = constant::<V>(1.5);
-    let s = V::select_less(two, quadrant.abs(), zero.sub(s), V::select_less(quadrant, zero.sub(half), zero.sub(s), s));
+    let s = V::select_less(
+        two,
+        quadrant.abs(),
+        zero.sub(s),
+        V::select_less(quadrant, zero.sub(half), zero.sub(s), s),
+    );
     let c = V::select_less(two, quadrant.abs(), zero.sub(c), V::select_less(half, quadrant, zero.sub(c), c));
     (s, c)
 }

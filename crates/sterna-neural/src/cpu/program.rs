@@ -328,7 +328,9 @@ impl<T: Real> CpuProgram<T> {
                     let (k, n) = (self.plan.packs[*pack].k, shape.cols);
                     let start = match init {
                         None => Start::Zero,
-                        Some(id) if self.shape(*id).rows == Rows::Fixed(1) => Start::Row(at(*id).cast_const()),
+                        Some(id) if self.shape(*id).rows == Rows::Fixed(1) => {
+                            Start::Row(at(*id).cast_const())
+                        }
                         Some(id) => Start::Full(at(*id).cast_const(), n),
                     };
                     product::product(level, count, k, n, at(*a), pack_at.as_ptr(), start, at(out));

@@ -88,7 +88,14 @@ unsafe fn log_sum_exp_with<V: Simd>(rows: usize, cols: usize, x: *const V::Scala
 ///
 /// # Safety
 /// `x` and `y` hold `rows` rows.
-pub unsafe fn slice<T: Real>(rows: usize, cols: usize, from_cols: usize, start: usize, x: *const T, y: *mut T) {
+pub unsafe fn slice<T: Real>(
+    rows: usize,
+    cols: usize,
+    from_cols: usize,
+    start: usize,
+    x: *const T,
+    y: *mut T,
+) {
     for r in 0..rows {
         unsafe { std::ptr::copy_nonoverlapping(x.add(r * from_cols + start), y.add(r * cols), cols) };
     }
@@ -108,7 +115,14 @@ pub unsafe fn place<T: Real>(rows: usize, part: usize, cols: usize, start: usize
 ///
 /// # Safety
 /// `x` holds `groups` groups of `from` rows, `y` as many of `index.len()` rows.
-pub unsafe fn gather<T: Real>(groups: usize, from: usize, cols: usize, index: &[usize], x: *const T, y: *mut T) {
+pub unsafe fn gather<T: Real>(
+    groups: usize,
+    from: usize,
+    cols: usize,
+    index: &[usize],
+    x: *const T,
+    y: *mut T,
+) {
     for g in 0..groups {
         for (j, &i) in index.iter().enumerate() {
             unsafe {

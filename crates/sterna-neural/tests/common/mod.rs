@@ -109,7 +109,11 @@ pub fn check_derivatives(
             // Where the derivative vanishes altogether, only rounding is left to compare with.
             let size = numeric.iter().fold(0.0f64, |m, x| m.max(x.abs()));
             let error = relative_error(analytic, &numeric) * size / size.max(1e-3);
-            assert!(error < tolerance, "{name}: order {}, argument {k}: {error:e}\n{analytic:?}\n{numeric:?}", order + 1);
+            assert!(
+                error < tolerance,
+                "{name}: order {}, argument {k}: {error:e}\n{analytic:?}\n{numeric:?}",
+                order + 1
+            );
         }
     }
 }
