@@ -1,6 +1,7 @@
 //! Where computations run: one trait for all devices; nothing above it knows which one it is.
 
 use crate::graph::{Graph, Value};
+use crate::optimiser::{AdamStep, CHUNK, adam_chunk, square_sum_chunk};
 use crate::parameters::Parameters;
 use crate::{Real, Result};
 
@@ -9,10 +10,18 @@ pub trait Device<T: Real>: Send + Sync {
     /// Prepares the computation of `outputs`.
     fn compile(&self, graph: &Graph, outputs: &[Value]) -> Result<Box<dyn Program<T>>>;
 
-    /// Calls `f(k)` for every k below `n`, perhaps on several threads: for work beside the graph, such as
-    /// an optimiser's step. What `f` writes for different k must not overlap.
-    fn for_each(&self, n: usize, f: &(dyn Fn(usize) + Sync)) {
-        (0..n).for_each(f);
+    /// Σ x², summed in f64 chunk by chunk in a fixed order. `partial` has room for one number per
+    /// [`CHUNK`](crate::CHUNK) numbers.
+    fn square_sum(&self, x: &[T], partial: &mut [f64]) -> f64 {
+        for (sum, chunk) in partial.iter_mut().zip(x.chunks(CHUNK)) {
+            *sum = square_sum_chunk(chunk);
+        }
+        partial.iter().sum()
+    }
+
+    /// One step of Adam and of the average over steps, element by element.
+    fn adam(&self, step: AdamStep<'_, T>) {
+        adam_chunk(step);
     }
 }
 

@@ -189,3 +189,96 @@ pub fn sin<V: Simd>(x: V) -> V {
 pub fn cos<V: Simd>(x: V) -> V {
     sin_cos(x).1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::level::leveled;
+    use super::super::simd::Level;
+    use super::*;
+
+    leveled! {
+        /// y = f(x) for a few numbers, f by position.
+        pub fn apply(f: usize, n: usize, x: *const T, y: *mut T) = apply_with;
+    }
+
+    #[inline(always)]
+    unsafe fn apply_with<V: Simd>(f: usize, n: usize, x: *const V::Scalar, y: *mut V::Scalar) {
+        let mut i = 0;
+        while i < n {
+            let count = V::WIDTH.min(n - i);
+            unsafe {
+                let x = crate::cpu::product::read::<V>(x.add(i), count);
+                let y_at = match f {
+                    0 => exp(x),
+                    1 => log(x),
+                    2 => tanh(x),
+                    3 => sigmoid(x),
+                    4 => softplus(x),
+                    5 => sin(x),
+                    _ => cos(x),
+                };
+                crate::cpu::product::write(y_at, y.add(i), count);
+            }
+            i += V::WIDTH;
+        }
+    }
+
+    fn functions() -> Vec<(&'static str, fn(f64) -> f64, f64, f64)> {
+        vec![
+            ("exp", f64::exp, -80.0, 80.0),
+            ("log", f64::ln, 1e-20, 100.0),
+            ("tanh", f64::tanh, -20.0, 20.0),
+            ("sigmoid", |x| 1.0 / (1.0 + (-x).exp()), -60.0, 60.0),
+            ("softplus", |x| if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() }, -60.0, 60.0),
+            ("sin", f64::sin, -500.0, 500.0),
+            ("cos", f64::cos, -500.0, 500.0),
+        ]
+    }
+
+    fn check<T: Real>(level: Level, tolerance: f64) {
+        for (k, (name, f, low, high)) in functions().into_iter().enumerate() {
+            let near_zero = [0.0, 1e-9, -1e-9, 1e-4, -1e-4, 0.01, -0.3, 0.5, 1.0];
+            let spread = (0..4001).map(|i| low + (high - low) * i as f64 / 4000.0);
+            let x: Vec<T> = near_zero.into_iter().chain(spread).map(T::from_f64).collect();
+            let mut y = vec![T::ZERO; x.len()];
+            unsafe { apply(level, k, x.len(), x.as_ptr(), y.as_mut_ptr()) };
+            for (x, y) in x.iter().zip(&y) {
+                let (x, y) = (x.to_f64(), y.to_f64());
+                if name == "log" && x <= 0.0 {
+                    assert!(if x == 0.0 { y == f64::NEG_INFINITY } else { y.is_nan() }, "log {x} = {y}");
+                    continue;
+                }
+                let known = f(x);
+                // Sines near their zeros: absolute error of the reduction.
+                let scale = if k >= 5 { known.abs().max(0.05) } else { known.abs() };
+                assert!((y - known).abs() <= tolerance * scale, "{name}({x}) = {y}, not {known}");
+            }
+        }
+    }
+
+    #[test]
+    fn functions_agree_with_the_standard_library() {
+        for level in Level::available() {
+            check::<f32>(level, 3e-7);
+            check::<f64>(level, 1e-15);
+        }
+    }
+
+    #[test]
+    fn extremes() {
+        for level in Level::available() {
+            let at = |k: usize, x: f64| {
+                let mut y = 0.0;
+                unsafe { apply(level, k, 1, &x, &mut y) };
+                y
+            };
+            assert_eq!((at(0, 1e4), at(0, -1e4), at(0, f64::INFINITY)), (f64::INFINITY, 0.0, f64::INFINITY));
+            assert_eq!((at(0, f64::NEG_INFINITY), at(1, f64::INFINITY)), (0.0, f64::INFINITY));
+            assert_eq!((at(2, 1e4), at(2, -1e4), at(3, -1e4), at(3, 1e4)), (1.0, -1.0, 0.0, 1.0));
+            assert_eq!((at(4, 1e4), at(4, -1e4)), (1e4, 0.0));
+            assert!((0..7).all(|k| at(k, f64::NAN).is_nan()));
+            assert!((at(1, 1e-310) - 1e-310f64.ln()).abs() < 1e-12, "subnormal");
+            assert!((at(0, -740.0) / (-740f64).exp() - 1.0).abs() < 1e-2, "subnormal");
+        }
+    }
+}

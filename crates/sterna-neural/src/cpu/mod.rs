@@ -9,11 +9,13 @@ mod product;
 mod program;
 mod rows;
 pub(crate) mod simd;
+mod update;
 
 use std::sync::Arc;
 
 use crate::device::{Device, Program};
 use crate::graph::{Graph, Value};
+use crate::optimiser::{AdamStep, CHUNK};
 use crate::{Real, Result};
 use pool::Pool;
 pub use simd::Level;
@@ -64,7 +66,49 @@ impl<T: Real> Device<T> for Cpu {
         Ok(Box::new(program::CpuProgram::new(graph, outputs, self.pool.clone(), self.level)?))
     }
 
-    fn for_each(&self, n: usize, f: &(dyn Fn(usize) + Sync)) {
-        self.pool.run(n, &|k, _| f(k));
+    fn square_sum(&self, x: &[T], partial: &mut [f64]) -> f64 {
+        let (sums, level) = (Shared(partial.as_mut_ptr()), self.level);
+        self.pool.run(x.len().div_ceil(CHUNK), &|k, _| {
+            let chunk = &x[k * CHUNK..x.len().min((k + 1) * CHUNK)];
+            let mut sum = 0.0;
+            // SAFETY: the level was detected; each task writes its own partial sum.
+            unsafe {
+                update::square_sum(level, chunk.as_ptr(), chunk.len(), &mut sum);
+                *sums.get().add(k) = sum;
+            }
+        });
+        partial.iter().sum()
+    }
+
+    fn adam(&self, step: AdamStep<'_, T>) {
+        let n = step.parameters.len();
+        assert!([step.average.len(), step.first.len(), step.second.len(), step.gradient.len()] == [n; 4]);
+        let parts = update::Parts {
+            parameters: step.parameters.as_mut_ptr(),
+            average: step.average.as_mut_ptr(),
+            first: step.first.as_mut_ptr(),
+            second: step.second.as_mut_ptr(),
+            gradient: step.gradient.as_ptr(),
+            shrink: step.shrink,
+            rate: step.rate,
+            second_scale: step.second_scale,
+            constants: step.constants,
+        };
+        // Several chunks a task: small networks stay on the caller's thread.
+        let task = 8 * CHUNK;
+        self.pool.run(n.div_ceil(task), &|k, _| {
+            // SAFETY: lengths were checked, and tasks are disjoint.
+            unsafe { update::adam(self.level, &parts, k * task, n.min((k + 1) * task)) }
+        });
+    }
+}
+
+/// A pointer that tasks share; each uses its own part.
+struct Shared<T>(*mut T);
+unsafe impl<T> Send for Shared<T> {}
+unsafe impl<T> Sync for Shared<T> {}
+impl<T> Shared<T> {
+    fn get(&self) -> *mut T {
+        self.0
     }
 }

@@ -8,7 +8,7 @@ use super::aligned::Aligned;
 use super::group::{self, Cursor, Group};
 use super::pool::Pool;
 use super::product::{self, Start};
-use super::{Level, rows};
+use super::{Level, Shared, rows};
 use crate::device::Program;
 use crate::graph::{Graph, Id, Value};
 use crate::host::HostFunction;
@@ -468,16 +468,6 @@ impl<T: Real> CpuProgram<T> {
             *to = T::from_f64(*from);
         }
         Ok(())
-    }
-}
-
-/// A pointer that tasks share; each uses its own part.
-struct Shared<T>(*mut T);
-unsafe impl<T> Send for Shared<T> {}
-unsafe impl<T> Sync for Shared<T> {}
-impl<T> Shared<T> {
-    fn get(&self) -> *mut T {
-        self.0
     }
 }
 
