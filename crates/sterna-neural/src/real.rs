@@ -1,6 +1,12 @@
 //! The two number types that every computation runs in: f32 and f64.
 
-use crate::cpu::simd::{PlainF32, PlainF64, Simd, WideF32, WideF64};
+use std::sync::Arc;
+
+use crate::Result;
+use crate::cpu::kernels::{self, Parts, Pool};
+use crate::cpu::simd::{Level, PlainF32, PlainF64, Simd, WideF32, WideF64};
+use crate::device::Program;
+use crate::graph::{Graph, Value};
 
 mod sealed {
     pub trait Sealed {}
@@ -24,6 +30,21 @@ pub trait Real:
     /// Vector of this number in plain Rust.
     #[doc(hidden)]
     type Plain: Simd<Scalar = Self>;
+    /// A program on the CPU. These three are methods so that the kernels are compiled in this crate, once,
+    /// and not again in every crate that uses them.
+    #[doc(hidden)]
+    fn cpu_program(
+        graph: &Graph,
+        outputs: &[Value],
+        pool: Arc<Pool>,
+        level: Level,
+    ) -> Result<Box<dyn Program<Self>>>;
+    #[doc(hidden)]
+    fn cpu_square_sum(level: Level, x: &[Self]) -> f64;
+    /// # Safety
+    /// The parts must hold numbers `from .. to`.
+    #[doc(hidden)]
+    unsafe fn cpu_adam(level: Level, parts: &Parts<Self>, from: usize, to: usize);
     /// The nearest number.
     fn from_f64(x: f64) -> Self;
     /// The same number.
@@ -42,6 +63,21 @@ macro_rules! real {
             const ZERO: Self = 0.0;
             type Wide = $wide;
             type Plain = $plain;
+            fn cpu_program(
+                graph: &Graph,
+                outputs: &[Value],
+                pool: Arc<Pool>,
+                level: Level,
+            ) -> Result<Box<dyn Program<Self>>> {
+                kernels::program(graph, outputs, pool, level)
+            }
+            fn cpu_square_sum(level: Level, x: &[Self]) -> f64 {
+                kernels::square_sum(level, x)
+            }
+            unsafe fn cpu_adam(level: Level, parts: &Parts<Self>, from: usize, to: usize) {
+                // SAFETY: the caller's promise.
+                unsafe { kernels::adam(level, parts, from, to) }
+            }
             #[inline(always)]
             fn from_f64(x: f64) -> Self {
                 x as $t

@@ -93,8 +93,8 @@ impl RealNvp {
     fn kept(&self, i: usize) -> Vec<f64> {
         let dim = self.config.dim;
         let keeps = |j: usize| match i % 4 {
-            0 => j % 2 == 0,
-            1 => j % 2 == 1,
+            0 => j.is_multiple_of(2),
+            1 => !j.is_multiple_of(2),
             2 => j < dim / 2,
             _ => j >= dim / 2,
         };

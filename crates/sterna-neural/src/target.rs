@@ -5,7 +5,7 @@
 //! log density and score is called on the host; derivatives of its score are central differences in f64.
 
 use std::f64::consts::TAU;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal, dw4, funnel, many_well};
 use sterna::{Batch, Evaluation, Target};
@@ -156,6 +156,9 @@ struct Shared {
     target: Arc<dyn Target>,
     /// The last point evaluated: log density and score of the same points cost one evaluation.
     last: Mutex<Scratch>,
+    /// The functions handed to graphs, by order of derivative, so that equal calls are recognised as equal.
+    log_density: Mutex<Weak<LogDensity>>,
+    derivatives: Mutex<Vec<Weak<ScoreDerivative>>>,
 }
 
 #[derive(Default)]
@@ -168,14 +171,28 @@ struct Scratch {
 impl HostTarget {
     /// Wraps a target.
     pub fn new(target: Arc<dyn Target>) -> Self {
-        Self { shared: Arc::new(Shared { target, last: Mutex::default() }) }
+        let (log_density, derivatives) = (Mutex::new(Weak::new()), Mutex::default());
+        Self { shared: Arc::new(Shared { target, last: Mutex::default(), log_density, derivatives }) }
     }
 
     fn derivative<'g>(&self, x: Value<'g>, directions: &[Value<'g>]) -> Value<'g> {
-        let function = Arc::new(ScoreDerivative { target: self.clone(), order: directions.len() });
+        let order = directions.len();
+        let mut known = self.shared.derivatives.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let orders = known.len().max(order + 1);
+        known.resize(orders, Weak::new());
+        let function = shared_function(&mut known[order], || ScoreDerivative { target: self.clone(), order });
         let inputs: Vec<_> = std::iter::once(x).chain(directions.iter().copied()).collect();
         x.graph().host(function, &inputs, self.dim())
     }
+}
+
+/// The function that a graph still holds, or a new one.
+fn shared_function<F>(known: &mut Weak<F>, make: impl FnOnce() -> F) -> Arc<F> {
+    known.upgrade().unwrap_or_else(|| {
+        let new = Arc::new(make());
+        *known = Arc::downgrade(&new);
+        new
+    })
 }
 
 impl std::fmt::Debug for HostTarget {
@@ -190,7 +207,9 @@ impl GraphTarget for HostTarget {
     }
 
     fn log_density<'g>(&self, x: Value<'g>) -> Value<'g> {
-        x.graph().host(Arc::new(LogDensity { target: self.clone() }), &[x], 1)
+        let mut known = self.shared.log_density.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let function = shared_function(&mut known, || LogDensity { target: self.clone() });
+        x.graph().host(function, &[x], 1)
     }
 
     fn score<'g>(&self, x: Value<'g>) -> Value<'g> {

@@ -154,8 +154,8 @@ pub fn to_bytes<T: Real, D: Serialize>(
 /// As [`load`].
 pub fn from_bytes<D: DeserializeOwned>(bytes: Vec<u8>, origin: &str) -> Result<Stored<D>> {
     let format = |reason: String| Error::Format { origin: origin.to_owned(), reason };
-    let (_, header) =
-        SafeTensors::read_metadata(&bytes).map_err(|e| format(format!("truncated or damaged header ({e})")))?;
+    let (_, header) = SafeTensors::read_metadata(&bytes)
+        .map_err(|e| format(format!("truncated or damaged header ({e})")))?;
     let metadata = header.metadata().clone().unwrap_or_default();
     if metadata.get("format").map(String::as_str) != Some(FORMAT) {
         return Err(format("it was not written by this program".into()));
@@ -164,7 +164,8 @@ pub fn from_bytes<D: DeserializeOwned>(bytes: Vec<u8>, origin: &str) -> Result<S
     if version != VERSION {
         return Err(format(format!("its version is {version}, this program reads {VERSION}")));
     }
-    let tensors = SafeTensors::deserialize(&bytes).map_err(|e| format(format!("truncated or damaged ({e})")))?;
+    let tensors =
+        SafeTensors::deserialize(&bytes).map_err(|e| format(format!("truncated or damaged ({e})")))?;
     let mut all: Vec<_> = tensors.tensors();
     all.sort_by(|a, b| a.0.cmp(&b.0));
     let sum = checksum(all.iter().map(|(name, view)| (&name[..], view.data())));
@@ -221,7 +222,8 @@ impl<D> Stored<D> {
         let Some(progress) = self.progress else { return Ok(None) };
         let tensors = self.tensors()?;
         let part = |name: &str| {
-            let view = tensors.tensor(name).map_err(|_| self.mismatch(format!("it has no tensor {name:?}")))?;
+            let view =
+                tensors.tensor(name).map_err(|_| self.mismatch(format!("it has no tensor {name:?}")))?;
             let values = self.read::<T>(name, &view)?;
             if values.len() != layout.len() {
                 let reason = format!("{name:?} has {} numbers, not {}", values.len(), layout.len());
@@ -245,7 +247,9 @@ impl<D> Stored<D> {
     fn read<T: Real>(&self, name: &str, view: &TensorView<'_>) -> Result<Vec<T>> {
         let wide = |bytes: &[u8]| T::from_f64(f32::read_le(bytes) as f64);
         match view.dtype() {
-            found if found == dtype::<T>() => Ok(view.data().chunks_exact(T::BYTES).map(T::read_le).collect()),
+            found if found == dtype::<T>() => {
+                Ok(view.data().chunks_exact(T::BYTES).map(T::read_le).collect())
+            }
             // f32 into f64 loses nothing.
             Dtype::F32 => Ok(view.data().chunks_exact(4).map(wide).collect()),
             found => Err(self.mismatch(format!("{name:?} holds {found:?}, not {}", T::NAME))),

@@ -65,14 +65,14 @@ fn nothing_is_allocated_per_call() {
     assert_eq!(allocations(|| flow.forward(&pairs, &mut x, &mut log_det).unwrap()), 0, "flow");
 
     // Two threads and enough work for both.
-    let (graph, inputs) = (Graph::new(), vec![vec![0.1f32; 400], vec![0.3; 400], vec![0.5; 400], vec![0.7; 1600]]);
+    let (graph, inputs) =
+        (Graph::new(), vec![vec![0.1f32; 400], vec![0.3; 400], vec![0.5; 400], vec![0.7; 1600]]);
     let conditions = sterna_neural::Conditions::inputs(&graph);
     let x = graph.input("x", 4);
     let loss = (network.record(&conditions, x) - x).square().sum_cols().mean_rows();
     let start = layout.initialise::<f32>(1);
     let device = Arc::new(Cpu::new(2));
-    let mut trainer =
-        Trainer::new(device, &graph, loss, &[], &layout, start, AdamConfig::default()).unwrap();
+    let mut trainer = Trainer::new(device, &graph, loss, &[], &layout, start, AdamConfig::default()).unwrap();
     let slices: Vec<&[f32]> = inputs.iter().map(|x| &x[..]).collect();
     for _ in 0..3 {
         trainer.step(400, &slices).unwrap();

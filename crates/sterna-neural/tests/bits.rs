@@ -10,8 +10,8 @@ use sterna::Batch;
 use sterna::targets::{Dw4, Gmm};
 use sterna_neural::weights::{NetworkConfig, from_bytes, to_bytes};
 use sterna_neural::{
-    AdamConfig, Conditions, Cpu, Device, EgnnDriftConfig, EnergyConfig, Graph, GraphTarget, Hidden, Layout, Level,
-    MlpDriftConfig, Parameters, Particles, Real, RealNvpConfig, Trainer, TrainingStreams, Value,
+    AdamConfig, Conditions, Cpu, Device, EgnnDriftConfig, EnergyConfig, Graph, GraphTarget, Hidden, Layout,
+    Level, MlpDriftConfig, Parameters, Particles, Real, RealNvpConfig, Trainer, TrainingStreams, Value,
 };
 
 const SCHEDULE: [f64; 4] = [0.0, 0.05, 0.4, 1.0];
@@ -35,7 +35,8 @@ fn cases() -> Vec<Case> {
     }];
     // Wide enough for full register tiles and several panels.
     let mut layout = Layout::new();
-    let config = MlpDriftConfig { hidden: Hidden::new(2, 200), ..MlpDriftConfig::small(3, &SCHEDULE).unwrap() };
+    let config =
+        MlpDriftConfig { hidden: Hidden::new(2, 200), ..MlpDriftConfig::small(3, &SCHEDULE).unwrap() };
     let wide = config.build(&mut layout, "n").unwrap();
     all.push(Case {
         name: "wide mlp",
@@ -57,12 +58,7 @@ fn cases() -> Vec<Case> {
     });
     let mut layout = Layout::new();
     let egnn = EgnnDriftConfig::small(Particles::DW4, &SCHEDULE).unwrap().build(&mut layout, "n").unwrap();
-    all.push(Case {
-        name: "egnn",
-        dim: 6,
-        layout,
-        record: Box::new(move |_, c, x| vec![egnn.record(c, x)]),
-    });
+    all.push(Case { name: "egnn", dim: 6, layout, record: Box::new(move |_, c, x| vec![egnn.record(c, x)]) });
     let mut layout = Layout::new();
     let energy = EnergyConfig::small_particles(Particles::DW4).build(&mut layout, "n").unwrap();
     all.push(Case {
@@ -88,7 +84,13 @@ fn inputs<T: Real>(rows: usize, dim: usize) -> Vec<Vec<T>> {
 }
 
 /// Outputs of a case on rows `from .. to`.
-fn outputs<T: Real>(case: &Case, device: &dyn Device<T>, from: usize, to: usize, all: &[Vec<T>]) -> Vec<Vec<T>> {
+fn outputs<T: Real>(
+    case: &Case,
+    device: &dyn Device<T>,
+    from: usize,
+    to: usize,
+    all: &[Vec<T>],
+) -> Vec<Vec<T>> {
     let graph = Graph::new();
     let conditions = Conditions::inputs(&graph);
     let x = graph.input("x", case.dim);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sterna_neural::weights::{self, Network, NetworkConfig};
 use sterna_neural::{
-    AdamConfig, Cpu, Decay, EnergyConfig, Error, Graph, Init, Layout, MlpDriftConfig, Particles, RealNvpConfig,
-    Trainer, EgnnDriftConfig,
+    AdamConfig, Cpu, Decay, EgnnDriftConfig, EnergyConfig, Error, Graph, Init, Layout, MlpDriftConfig,
+    Particles, RealNvpConfig, Trainer,
 };
 
 const SCHEDULE: [f64; 3] = [0.0, 0.3, 1.0];
@@ -88,12 +88,18 @@ fn impossible_descriptions_are_errors() {
     assert!(matches!(MlpDriftConfig::small(3, &[0.0, 0.5, 0.5, 1.0]).unwrap_err(), Error::Config { .. }));
     let mut config = MlpDriftConfig::small(3, &SCHEDULE).unwrap();
     config.hidden.width = 0;
-    assert!(matches!(config.build(&mut Layout::new(), "net").unwrap_err(), Error::Config { field: "width", .. }));
+    assert!(matches!(
+        config.build(&mut Layout::new(), "net").unwrap_err(),
+        Error::Config { field: "width", .. }
+    ));
     let flow = RealNvpConfig::small(1, &SCHEDULE).unwrap();
     assert!(matches!(flow.build(&mut Layout::new(), "net").unwrap_err(), Error::Config { field: "dim", .. }));
     let mut egnn = EgnnDriftConfig::small(Particles::DW4, &SCHEDULE).unwrap();
     egnn.species = vec![0, 1];
-    assert!(matches!(egnn.build(&mut Layout::new(), "net").unwrap_err(), Error::Config { field: "species", .. }));
+    assert!(matches!(
+        egnn.build(&mut Layout::new(), "net").unwrap_err(),
+        Error::Config { field: "species", .. }
+    ));
 }
 
 /// Loss (w·x − y)², whose gradient is NaN where an input is.

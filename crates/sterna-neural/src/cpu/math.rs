@@ -223,7 +223,10 @@ mod tests {
         }
     }
 
-    fn functions() -> Vec<(&'static str, fn(f64) -> f64, f64, f64)> {
+    /// Name, function, and the range it is checked on.
+    type Checked = (&'static str, fn(f64) -> f64, f64, f64);
+
+    fn functions() -> Vec<Checked> {
         vec![
             ("exp", f64::exp, -80.0, 80.0),
             ("log", f64::ln, 1e-20, 100.0),

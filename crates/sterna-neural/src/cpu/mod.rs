@@ -11,6 +11,30 @@ mod rows;
 pub(crate) mod simd;
 mod update;
 
+/// What [`Real`] compiles once for each number type.
+pub(crate) mod kernels {
+    use super::*;
+
+    pub use super::pool::Pool;
+    pub use super::update::{Parts, adam};
+
+    pub fn program<T: Real>(
+        graph: &Graph,
+        outputs: &[Value],
+        pool: Arc<Pool>,
+        level: Level,
+    ) -> Result<Box<dyn Program<T>>> {
+        Ok(Box::new(program::CpuProgram::new(graph, outputs, pool, level)?))
+    }
+
+    pub fn square_sum<T: Real>(level: Level, x: &[T]) -> f64 {
+        let mut sum = 0.0;
+        // SAFETY: the level was detected.
+        unsafe { update::square_sum(level, x.as_ptr(), x.len(), &mut sum) };
+        sum
+    }
+}
+
 use std::sync::Arc;
 
 use crate::device::{Device, Program};
@@ -63,19 +87,16 @@ impl Cpu {
 
 impl<T: Real> Device<T> for Cpu {
     fn compile(&self, graph: &Graph, outputs: &[Value]) -> Result<Box<dyn Program<T>>> {
-        Ok(Box::new(program::CpuProgram::new(graph, outputs, self.pool.clone(), self.level)?))
+        T::cpu_program(graph, outputs, self.pool.clone(), self.level)
     }
 
     fn square_sum(&self, x: &[T], partial: &mut [f64]) -> f64 {
         let (sums, level) = (Shared(partial.as_mut_ptr()), self.level);
         self.pool.run(x.len().div_ceil(CHUNK), &|k, _| {
             let chunk = &x[k * CHUNK..x.len().min((k + 1) * CHUNK)];
-            let mut sum = 0.0;
-            // SAFETY: the level was detected; each task writes its own partial sum.
-            unsafe {
-                update::square_sum(level, chunk.as_ptr(), chunk.len(), &mut sum);
-                *sums.get().add(k) = sum;
-            }
+            let sum = T::cpu_square_sum(level, chunk);
+            // SAFETY: each task writes its own partial sum.
+            unsafe { *sums.get().add(k) = sum };
         });
         partial.iter().sum()
     }
@@ -98,7 +119,7 @@ impl<T: Real> Device<T> for Cpu {
         let task = 8 * CHUNK;
         self.pool.run(n.div_ceil(task), &|k, _| {
             // SAFETY: lengths were checked, and tasks are disjoint.
-            unsafe { update::adam(self.level, &parts, k * task, n.min((k + 1) * task)) }
+            unsafe { T::cpu_adam(self.level, &parts, k * task, n.min((k + 1) * task)) }
         });
     }
 }
