@@ -16,12 +16,14 @@ use sterna_neural::{
 
 const SCHEDULE: [f64; 4] = [0.0, 0.05, 0.4, 1.0];
 
+type Record = Box<dyn for<'g> Fn(&'g Graph, &Conditions<'g>, Value<'g>) -> Vec<Value<'g>>>;
+
 /// A computation over inputs lower, upper, time, x.
 struct Case {
     name: &'static str,
     dim: usize,
     layout: Layout,
-    record: Box<dyn for<'g> Fn(&'g Graph, &Conditions<'g>, Value<'g>) -> Vec<Value<'g>>>,
+    record: Record,
 }
 
 fn cases() -> Vec<Case> {
