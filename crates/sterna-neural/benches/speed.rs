@@ -1,7 +1,8 @@
 //! Times of the computations that the networks consist of: `cargo bench -p sterna-neural`.
 //!
-//! `cargo bench -p sterna-neural -- --case NAME --threads N --seconds S` prints one median in
-//! microseconds; `against_jax.py` beside this file uses that to compare in the same minute.
+//! `cargo bench -p sterna-neural -- --case NAME --threads N --seconds S` prints three times per call in
+//! microseconds: the median, the fastest tenth, and processor time; `against_jax.py` beside this file uses
+//! them to compare in the same minute.
 
 use std::time::Instant;
 
@@ -97,19 +98,26 @@ impl Case {
         self.program.run(&self.parameters, self.rows, &slices[..self.inputs.len()]).expect("runs");
     }
 
-    /// Median time of a call in microseconds.
-    fn median(&mut self, seconds: f64) -> f64 {
+    /// Median time of a call, time of the fastest tenth, and processor time, in microseconds.
+    fn times(&mut self, seconds: f64) -> [f64; 3] {
         self.call();
-        let begin = Instant::now();
+        let (begin, cpu) = (Instant::now(), processor_time());
         let mut times = Vec::new();
-        while begin.elapsed().as_secs_f64() < seconds || times.len() < 5 {
+        while begin.elapsed().as_secs_f64() < seconds || times.len() < 10 {
             let start = Instant::now();
             self.call();
             times.push(start.elapsed().as_secs_f64() * 1e6);
         }
+        let cpu = (processor_time() - cpu) / times.len() as f64;
         times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
+        [times[times.len() / 2], times[times.len() / 10], cpu]
     }
+}
+
+/// Microseconds that this thread has spent on a processor; zero where the system does not tell.
+fn processor_time() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) * 1e-3
 }
 
 fn numbers(n: usize) -> Vec<f32> {
@@ -122,14 +130,15 @@ fn main() {
     let seconds = value("--seconds").map_or(1.0, |s| s.parse().expect("seconds"));
     if let Some(case) = value("--case") {
         let threads = value("--threads").map_or(1, |t| t.parse().expect("threads"));
-        println!("{}", Case::new(&case, threads).median(seconds));
+        let [median, fast, cpu] = Case::new(&case, threads).times(seconds);
+        println!("{median} {fast} {cpu}");
         return;
     }
     println!("{:<16} {:>12} {:>12}", "f32, median µs", "1 thread", "2 threads");
     for case in
         ["forward-4x512", "gradient-4x512", "score-4x512", "forward-3x128", "gradient-3x128", "score-3x128"]
     {
-        let [one, two] = [1, 2].map(|threads| Case::new(case, threads).median(seconds));
+        let [one, two] = [1, 2].map(|threads| Case::new(case, threads).times(seconds)[0]);
         println!("{case:<16} {one:>12.1} {two:>12.1}");
     }
 }

@@ -80,7 +80,7 @@ impl Group {
         let inside: HashMap<Id, usize> = members.iter().enumerate().map(|(i, id)| (*id, i)).collect();
         let mut uses: HashMap<Id, usize> = HashMap::new();
         for &id in members {
-            for input in elementwise_inputs(nodes, id) {
+            for input in elementwise_inputs(nodes, id).into_iter().chain(sigmoid_of(nodes, members, id)) {
                 *uses.entry(input).or_default() += 1;
             }
         }
@@ -91,11 +91,17 @@ impl Group {
             }
             _ => false,
         };
+        let members = &sigmoids_first(nodes, members);
         let mut fused: Vec<(Id, Function, Vec<Id>)> = Vec::new();
         let mut absorbed = std::collections::HashSet::new();
         for &id in members {
-            let inputs = elementwise_inputs(nodes, id);
+            let mut inputs = elementwise_inputs(nodes, id);
             let (f, inputs) = match &nodes[id.index()].0 {
+                Op::Unary(f, _) if sigmoid_of(nodes, members, id).is_some() => {
+                    debug_assert_eq!(*f, Unary::Silu);
+                    inputs.extend(sigmoid_of(nodes, members, id));
+                    (Function::Mul, inputs)
+                }
                 Op::Unary(f, _) => (Function::Unary(*f), inputs),
                 Op::Affine(_, scale, offset) => (Function::Affine((*scale).into(), (*offset).into()), inputs),
                 Op::Broadcast(_) => (Function::Copy, inputs),
@@ -184,6 +190,29 @@ impl Group {
     pub fn scratch_tiles(&self) -> usize {
         self.registers + self.memory.len()
     }
+}
+
+/// For silu(x) the member sigmoid(x), if there is one: silu is then a product.
+fn sigmoid_of(nodes: &[(Op, Shape)], members: &[Id], id: Id) -> Option<Id> {
+    let Op::Unary(Unary::Silu, _) = nodes[id.index()].0 else { return None };
+    let x = elementwise_inputs(nodes, id);
+    let same = |m: &&Id| {
+        matches!(nodes[m.index()].0, Op::Unary(Unary::Sigmoid, _)) && elementwise_inputs(nodes, **m) == x
+    };
+    members.iter().find(same).copied()
+}
+
+/// The members with each sigmoid(x) before silu(x).
+fn sigmoids_first(nodes: &[(Op, Shape)], members: &[Id]) -> Vec<Id> {
+    let mut order = Vec::with_capacity(members.len());
+    for &id in members {
+        for id in sigmoid_of(nodes, members, id).into_iter().chain([id]) {
+            if !order.contains(&id) {
+                order.push(id);
+            }
+        }
+    }
+    order
 }
 
 /// Where an operand's tile begins, and how far it moves per vector (0 for a repeated number).

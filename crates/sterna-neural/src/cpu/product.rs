@@ -229,9 +229,19 @@ pub fn sum_unit<T: Real>() -> usize {
     T::Wide::WIDTH * T::Wide::TILE_VECTORS
 }
 
+/// Most columns of C per task.
+pub fn sum_columns<T: Real>() -> usize {
+    4 * sum_unit::<T>()
+}
+
+/// Numbers of scratch that [`sum_products`] needs.
+pub fn sum_scratch<T: Real>() -> usize {
+    SUM_BLOCK * sum_unit::<T>()
+}
+
 leveled! {
     /// Columns `from .. to` of C (m × n) += Aᵀ·B over `rows` rows, first to last; C is set, not added to,
-    /// where `fresh`. `from` is a multiple of the panel width. `scratch` holds SUM_BLOCK rows of a panel.
+    /// where `fresh`. `from` is a multiple of the panel width. `scratch` holds [`sum_scratch`] numbers.
     pub fn sum_products(rows: usize, m: usize, n: usize, a: *const T, b: *const T, c: *mut T,
         from: usize, to: usize, fresh: bool, scratch: *mut T) = sum_products_with;
 }

@@ -144,7 +144,7 @@ impl<T: Real> CpuProgram<T> {
             }
             sums.push(Self::split_sums(phase));
         }
-        let scratch = (tiles * group::tile_len::<T>()).max(product::SUM_BLOCK * product::sum_unit::<T>());
+        let scratch = (tiles * group::tile_len::<T>()).max(product::sum_scratch::<T>());
         let workers = (0..pool.threads())
             .map(|_| Worker {
                 local: Aligned::new(0),
@@ -190,7 +190,7 @@ impl<T: Real> CpuProgram<T> {
             let width = if !product {
                 n
             } else if s.shape.group_len() > 1 << 16 {
-                4 * product::sum_unit::<T>()
+                product::sum_columns::<T>()
             } else {
                 2 * product::sum_unit::<T>()
             };
