@@ -1,0 +1,99 @@
+//! The two number types that every computation runs in: f32 and f64.
+
+use std::sync::Arc;
+
+use crate::Result;
+use crate::cpu::kernels::{self, Parts, Pool};
+use crate::cpu::simd::{Level, PlainF32, PlainF64, Simd, WideF32, WideF64};
+use crate::device::Program;
+use crate::graph::{Graph, Value};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// f32 or f64. Graphs know no number type; programs and parameters are generic over it.
+pub trait Real:
+    sealed::Sealed + Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + Send + Sync + 'static
+{
+    /// Name as in safetensors files.
+    const NAME: &'static str;
+    /// Bytes of one number.
+    const BYTES: usize;
+    /// 0.
+    const ZERO: Self;
+    /// Vector of this number on the widest unit of the CPU.
+    #[doc(hidden)]
+    type Wide: Simd<Scalar = Self>;
+    /// Vector of this number in plain Rust.
+    #[doc(hidden)]
+    type Plain: Simd<Scalar = Self>;
+    /// A program on the CPU. These three are methods so that the kernels are compiled in this crate, once,
+    /// and not again in every crate that uses them.
+    #[doc(hidden)]
+    fn cpu_program(
+        graph: &Graph,
+        outputs: &[Value],
+        pool: Arc<Pool>,
+        level: Level,
+    ) -> Result<Box<dyn Program<Self>>>;
+    #[doc(hidden)]
+    fn cpu_square_sum(level: Level, x: &[Self]) -> f64;
+    /// # Safety
+    /// The parts must hold numbers `from .. to`.
+    #[doc(hidden)]
+    unsafe fn cpu_adam(level: Level, parts: &Parts<Self>, from: usize, to: usize);
+    /// The nearest number.
+    fn from_f64(x: f64) -> Self;
+    /// The same number.
+    fn to_f64(self) -> f64;
+    /// Appends the little-endian bytes.
+    fn write_le(self, out: &mut Vec<u8>);
+    /// Reads little-endian bytes; `bytes` has length [`Real::BYTES`].
+    fn read_le(bytes: &[u8]) -> Self;
+}
+
+macro_rules! real {
+    ($t:ty, $name:literal, $wide:ty, $plain:ty) => {
+        impl Real for $t {
+            const NAME: &'static str = $name;
+            const BYTES: usize = size_of::<$t>();
+            const ZERO: Self = 0.0;
+            type Wide = $wide;
+            type Plain = $plain;
+            fn cpu_program(
+                graph: &Graph,
+                outputs: &[Value],
+                pool: Arc<Pool>,
+                level: Level,
+            ) -> Result<Box<dyn Program<Self>>> {
+                kernels::program(graph, outputs, pool, level)
+            }
+            fn cpu_square_sum(level: Level, x: &[Self]) -> f64 {
+                kernels::square_sum(level, x)
+            }
+            unsafe fn cpu_adam(level: Level, parts: &Parts<Self>, from: usize, to: usize) {
+                // SAFETY: the caller's promise.
+                unsafe { kernels::adam(level, parts, from, to) }
+            }
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                x as $t
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            fn write_le(self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+            fn read_le(bytes: &[u8]) -> Self {
+                <$t>::from_le_bytes(bytes.try_into().expect("BYTES bytes"))
+            }
+        }
+    };
+}
+real!(f32, "F32", WideF32, PlainF32);
+real!(f64, "F64", WideF64, PlainF64);

@@ -1,0 +1,86 @@
+//! Once a program has seen its largest batch, running it allocates nothing; nor does a training step.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout as MemoryLayout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sterna::Batch;
+use sterna::transport::{Drift, Flow, Interval};
+use sterna_neural::{
+    AdamConfig, Cpu, Graph, Layout, MlpDriftConfig, NeuralDrift, NeuralFlow, RealNvpConfig, Trainer,
+};
+
+struct Counting;
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: hands everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: MemoryLayout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, p: *mut u8, layout: MemoryLayout) {
+        unsafe { System.dealloc(p, layout) }
+    }
+    unsafe fn realloc(&self, p: *mut u8, layout: MemoryLayout, size: usize) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.realloc(p, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(f: impl FnOnce()) -> usize {
+    let before = COUNT.load(Ordering::Relaxed);
+    f();
+    COUNT.load(Ordering::Relaxed) - before
+}
+
+#[test]
+fn nothing_is_allocated_per_call() {
+    let schedule = [0.0, 0.2, 1.0];
+    let pairs = [Interval { lower: 0.0, upper: 0.2 }; 40];
+    let times = [0.5; 40];
+
+    let mut layout = Layout::new();
+    let network = MlpDriftConfig::small(4, &schedule).unwrap().build(&mut layout, "drift").unwrap();
+    let drift =
+        NeuralDrift::<f32>::new(network.clone(), layout.initialise(1), Arc::new(Cpu::new(2))).unwrap();
+    let (x, mut b) = (Batch::zeros(40, 4), Batch::zeros(40, 4));
+    drift.drift(&pairs, &times, &x, &mut b).unwrap();
+    let (few, mut b_few) = (Batch::zeros(7, 4), Batch::zeros(7, 4));
+    assert_eq!(allocations(|| drift.drift(&pairs, &times, &x, &mut b).unwrap()), 0, "drift");
+    let fewer = || drift.drift(&pairs[..7], &times[..7], &few, &mut b_few).unwrap();
+    assert_eq!(allocations(fewer), 0, "drift with fewer rows");
+
+    let mut flow_layout = Layout::new();
+    let flow = RealNvpConfig::small(4, &schedule).unwrap().build(&mut flow_layout, "flow").unwrap();
+    let flow = NeuralFlow::<f64>::new(flow, flow_layout.initialise(1), Arc::new(Cpu::new(1))).unwrap();
+    let (mut x, mut log_det) = (Batch::zeros(40, 4), vec![0.0; 40]);
+    flow.forward(&pairs, &mut x, &mut log_det).unwrap();
+    assert_eq!(allocations(|| flow.forward(&pairs, &mut x, &mut log_det).unwrap()), 0, "flow");
+
+    // Two threads and enough work for both.
+    let (graph, inputs) =
+        (Graph::new(), vec![vec![0.1f32; 400], vec![0.3; 400], vec![0.5; 400], vec![0.7; 1600]]);
+    let conditions = sterna_neural::Conditions::inputs(&graph);
+    let x = graph.input("x", 4);
+    let loss = (network.record(&conditions, x) - x).square().sum_cols().mean_rows();
+    let start = layout.initialise::<f32>(1);
+    let device = Arc::new(Cpu::new(2));
+    let mut trainer = Trainer::new(device, &graph, loss, &[], &layout, start, AdamConfig::default()).unwrap();
+    let slices: Vec<&[f32]> = inputs.iter().map(|x| &x[..]).collect();
+    for _ in 0..3 {
+        trainer.step(400, &slices).unwrap();
+    }
+    let steps = || {
+        for _ in 0..5 {
+            trainer.step(400, &slices).unwrap();
+        }
+    };
+    assert_eq!(allocations(steps), 0, "training");
+}
