@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::error::JobError;
 use std::sync::Arc;
 use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerators::Identity;
 use sterna::estimates::{bar, long_run_variance};
 use sterna::iteration::{Recorder, Step};
 use sterna::path::AnnealingPath;
@@ -22,8 +23,8 @@ use sterna_testkit::p_values::normal_two_sided;
 /// Probability that a sound config fails, over all checks together.
 const FALSE_ALARM: f64 = 1e-4;
 const COPIES: usize = 16;
-const SNAPSHOTS: u64 = 150;
-const ITERATIONS_BETWEEN: u64 = 8;
+const SNAPSHOTS: u64 = 400;
+const ITERATIONS_BETWEEN: u64 = 4;
 
 /// Checks a config.
 pub fn verify(config: &Config) -> Result<Verdict, JobError> {
@@ -92,7 +93,7 @@ fn snapshots(sampler: &Sampler, copies: usize) -> Result<(Snapshots, u64), JobEr
     let mut out = Snapshots { points: vec![vec![Vec::new(); copies]; schedule.chains()], recorded: 0 };
     let burn_in = 2000;
     // Plain swaps bring the chains to their laws: a broken accelerator must not spoil its own test.
-    let plain = Sampler { accelerator: Arc::new(sterna::accelerators::Identity), ..sampler.clone() };
+    let plain = Sampler { accelerator: Arc::new(Identity), ..sampler.clone() };
     for t in 1..=burn_in {
         iterate(t, &mut ensemble, &plain, &mut work, &mut ())?;
     }
@@ -220,8 +221,33 @@ fn check_pair(
     if numbers {
         check_return(sampler, pair, &forward, &lower, verdict)?;
         check_crooks(sampler, &name, &forward, &backward, well_mixed, verdict);
+        let plain = Sampler { accelerator: Arc::new(Identity), ..sampler.clone() };
+        let plain_forward = travel(&plain, pair, Direction::Forward, &lower, 1)?;
+        let plain_backward = travel(&plain, pair, Direction::Backward, &upper, 1)?;
+        let (c, variance) = ratio_with_variance(&forward, &backward);
+        let (plain_c, plain_variance) = ratio_with_variance(&plain_forward, &plain_backward);
+        // Both come from the same points, which only makes them agree better than the error says.
+        let z = (c - plain_c) / ((variance + plain_variance).sqrt() + 1e-9);
+        verdict.add(name("accelerated and plain weights give the same log Z"), normal_two_sided(z));
     }
     Ok(())
+}
+
+/// log Zₙ/Zₙ₋₁ by BAR and its variance.
+fn ratio_with_variance(forward: &Paths, backward: &Paths) -> (f64, f64) {
+    let estimate = bar(&forward.log_weight, &backward.log_weight);
+    let influence: Vec<f64> = forward
+        .log_weight
+        .iter()
+        .zip(&backward.log_weight)
+        .map(|(f, b)| (sigmoid(f - estimate.log_ratio) - sigmoid(estimate.log_ratio - b)) / estimate.slope)
+        .collect();
+    let copies = influence.chunks_exact(SNAPSHOTS as usize);
+    (estimate.log_ratio, copies.map(|s| s.len() as f64 * long_run_variance(s)).sum())
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
 }
 
 /// A deterministic transport leads back, with the same weight.
@@ -266,7 +292,6 @@ fn check_crooks(
     if !c.is_finite() {
         return verdict.require(false, name("some path weights are finite on both sides"));
     }
-    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let mut compare = |what: String, a: &dyn Fn(&Paths, usize) -> f64| {
         let side = |paths: &Paths, sign: f64| -> (f64, f64) {
             let values: Vec<f64> = (0..paths.log_weight.len())

@@ -43,7 +43,13 @@ const LADDERS: [&str; 4] = [
 #[test]
 fn faulty_weights_and_end_points_are_caught() {
     for text in LADDERS {
-        for fault in [Fault::FlippedRatio, Fault::PrintedRatio, Fault::MissingJacobian(0.3), Fault::NotANumber] {
+        for fault in [
+            Fault::FlippedRatio,
+            Fault::PrintedRatio,
+            Fault::MissingJacobian(0.3),
+            Fault::MissingConstant(0.3),
+            Fault::NotANumber,
+        ] {
             let verdict = verify(text, |inner| Arc::new(Broken { inner, fault }));
             assert!(!verdict.passed(), "{fault:?} went unnoticed:\n{text}\n{verdict}");
         }
@@ -61,9 +67,12 @@ fn mismatched_kernels_are_caught() {
     };
     let sound = verify(text, |_| cmcd(0.05, 1.0));
     assert!(sound.passed(), "{sound}");
-    for (forward, backward) in [((0.05, 1.0), (0.08, 1.0)), ((0.05, 1.0), (0.05, -1.0))] {
+    for (forward, backward) in [((0.05, 1.0), (0.1, 1.0)), ((0.05, 1.0), (0.05, -1.0))] {
         let verdict = verify(text, |_| {
-            Arc::new(Mismatched { forward: cmcd(forward.0, forward.1), backward: cmcd(backward.0, backward.1) })
+            Arc::new(Mismatched {
+                forward: cmcd(forward.0, forward.1),
+                backward: cmcd(backward.0, backward.1),
+            })
         });
         assert!(!verdict.passed(), "{forward:?} with {backward:?} went unnoticed\n{verdict}");
     }

@@ -1,0 +1,111 @@
+//! The tree itself: arrows between crates point one way, every file says what it holds, nothing names a machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Files of the tree with these endings, build outputs and hidden folders left out.
+fn files(folder: &Path, endings: &[&str], out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !name.starts_with('.') && !["target", "runs", "__pycache__"].contains(&name.as_str()) {
+                files(&path, endings, out);
+            }
+        } else if endings.iter().any(|e| name.ends_with(e)) {
+            out.push(path);
+        }
+    }
+}
+
+fn dependencies(manifest: &str) -> Vec<String> {
+    let section = manifest.split("\n[dependencies]").nth(1).unwrap_or("").split("\n[").next().unwrap_or("");
+    let names =
+        section.lines().filter_map(|l| l.split(['.', ' ', '=']).next()).filter(|n| n.starts_with("sterna"));
+    names.map(str::to_string).collect()
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let allowed: &[(&str, &[&str])] = &[
+        ("sterna", &[]),
+        ("sterna-neural", &["sterna"]),
+        ("sterna-molecule", &["sterna"]),
+        ("sterna-testkit", &["sterna"]),
+        ("sterna-run", &["sterna", "sterna-neural", "sterna-molecule", "sterna-testkit"]),
+        ("sterna-cli", &["sterna", "sterna-run", "sterna-testkit"]),
+    ];
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else { continue };
+        let (_, may) =
+            allowed.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("{name} is not on the map"));
+        for dependency in dependencies(&manifest) {
+            assert!(may.contains(&dependency.as_str()), "{name} must not depend on {dependency}");
+        }
+    }
+}
+
+#[test]
+fn the_library_knows_no_files_and_no_clocks() {
+    let mut sources = Vec::new();
+    files(&root().join("crates/sterna/src"), &[".rs"], &mut sources);
+    for path in sources {
+        let text = fs::read_to_string(&path).unwrap();
+        for word in ["std::fs", "std::time", "std::net", "std::io", "println!"] {
+            let used = text.lines().any(|l| l.contains(word) && !l.trim_start().starts_with("//"));
+            assert!(!used, "{} uses {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn members_of_a_family_do_not_see_each_other() {
+    for family in ["targets", "explorers", "estimates"] {
+        let mut members = Vec::new();
+        files(&root().join("crates/sterna/src").join(family), &[".rs"], &mut members);
+        for path in members {
+            let text = fs::read_to_string(&path).unwrap();
+            for other in
+                ["targets", "explorers", "accelerators", "estimates"].iter().filter(|o| **o != family)
+            {
+                let sees =
+                    text.lines().any(|l| l.starts_with("use ") && l.contains(&format!("crate::{other}")));
+                assert!(!sees, "{} uses {other}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_holds() {
+    let mut sources = Vec::new();
+    files(&root().join("crates"), &[".rs"], &mut sources);
+    assert!(sources.len() > 40);
+    for path in sources {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("//!"), "{} does not open with a //! line", path.display());
+    }
+}
+
+/// Links in the documents lead somewhere.
+#[test]
+fn links_lead_somewhere() {
+    let mut documents = Vec::new();
+    files(&root(), &[".md"], &mut documents);
+    for path in documents {
+        let text = fs::read_to_string(&path).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap();
+            if !file.is_empty() && !file.contains("://") {
+                let to = path.parent().unwrap().join(file);
+                assert!(to.exists(), "{} links to {link}, which is not there", path.display());
+            }
+        }
+    }
+}
