@@ -1,7 +1,7 @@
 //! Draws the picture of the README: `cargo run --release -p sterna-run --example picture > docs/picture.svg`.
 //!
-//! The same 1,000 consecutive draws of GMM-50 by parallel tempering and by accelerated swaps, six chains too few
-//! for the former, and the round trips of both.
+//! 1,000 of 20,000 draws of GMM-50 by parallel tempering and by accelerated swaps with twelve chains, too few for the
+//! former, beside exact draws.
 
 use std::fmt::Write;
 use sterna_run::{Config, sample};

@@ -23,7 +23,6 @@ seed = 1
 
 [target]
 kind = \"gmm\"
-dim = 10
 
 [chains]
 count = 12
