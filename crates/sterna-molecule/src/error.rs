@@ -143,9 +143,14 @@ pub enum MoleculeError {
         /// The atom where the search began.
         root: usize,
     },
-    /// Too few atoms to have internal coordinates.
-    #[error("internal coordinates need at least 4 atoms, found {0}")]
-    TooFewAtoms(usize),
+    /// Too few atoms.
+    #[error("found {found} atoms, but at least {needed} are needed")]
+    TooFewAtoms {
+        /// Atoms found.
+        found: usize,
+        /// Atoms needed.
+        needed: usize,
+    },
     /// A transport could not be fitted.
     #[error("cannot fit the transport: {0}")]
     Fit(String),

@@ -2,10 +2,11 @@
 
 use crate::MoleculeError;
 use crate::kernel::{Atom, EnergyAndForces};
-use crate::lanes::{Lane, Level, WIDTH, dispatch};
+use crate::lane_math::{Lane, gather, scatter};
 use crate::system::System;
 use crate::terms::Terms;
 use std::cell::RefCell;
+use sterna::lanes::{WIDTH, dispatch};
 
 /// An energy in kJ/mol, by term.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -83,14 +84,13 @@ pub(crate) fn with_block<R>(atoms: usize, f: impl FnOnce(&mut Block) -> R) -> R 
 pub struct ForceField {
     atoms: usize,
     terms: Terms,
-    level: Level,
 }
 
 impl ForceField {
     /// Compiles a system's terms.
     pub fn new(system: &System) -> Result<Self, MoleculeError> {
         system.validate()?;
-        Ok(Self { atoms: system.atoms(), terms: Terms::new(system), level: Level::best() })
+        Ok(Self { atoms: system.atoms(), terms: Terms::new(system) })
     }
 
     /// Number of atoms.
@@ -136,35 +136,48 @@ impl ForceField {
     /// Energy and forces at the block's positions.
     pub(crate) fn evaluate_block(&self, block: &mut Block) {
         let Block { positions, forces, energy } = block;
-        dispatch(self.level, EnergyAndForces { terms: &self.terms, positions, forces, energy });
-    }
-
-    #[cfg(test)]
-    pub(crate) fn with_level(mut self, level: Level) -> Self {
-        self.level = level;
-        self
+        dispatch(EnergyAndForces { terms: &self.terms, positions, forces, energy });
     }
 }
 
-/// Up to eight rows into lanes; missing rows repeat the first.
-pub(crate) fn gather(rows: &[f64], dim: usize, lanes: &mut [Lane]) {
-    let count = rows.len() / dim;
-    let rows: [&[f64]; WIDTH] = std::array::from_fn(|lane| {
-        let row = if lane < count { lane } else { 0 };
-        &rows[row * dim..(row + 1) * dim]
-    });
-    for (c, lane) in lanes[..dim].iter_mut().enumerate() {
-        for (value, row) in lane.0.iter_mut().zip(&rows) {
-            *value = row[c];
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sterna::lanes::{Kernel, Lanes, on_every_instruction_set};
+
+    #[derive(Clone)]
+    struct OneBlock<'a>(&'a ForceField, &'a [Atom]);
+
+    impl Kernel for OneBlock<'_> {
+        type Output = Vec<[u64; WIDTH]>;
+        #[inline(always)]
+        fn run<L: Lanes>(self) -> Self::Output {
+            let mut forces = vec![Atom::default(); self.1.len()];
+            let mut energy = [Lane::default(); 4];
+            let kernel = EnergyAndForces {
+                terms: &self.0.terms,
+                positions: self.1,
+                forces: &mut forces,
+                energy: &mut energy,
+            };
+            kernel.run::<L>();
+            forces.as_flattened().iter().chain(&energy).map(|lane| lane.0.map(f64::to_bits)).collect()
         }
     }
-}
 
-/// Lanes back into as many rows as there are.
-pub(crate) fn scatter(lanes: &[Lane], dim: usize, rows: &mut [f64]) {
-    for (lane, row) in rows.chunks_exact_mut(dim).enumerate() {
-        for (value, values) in row.iter_mut().zip(lanes) {
-            *value = values.0[lane];
+    #[test]
+    fn every_instruction_set_gives_the_same_bits() {
+        let system = System::from_xml(include_str!("../../../assets/alanine-dipeptide/system.xml")).unwrap();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/alanine-dipeptide/reference.json");
+        let conformations = crate::read_positions(path, 22).unwrap();
+        let force_field = ForceField::new(&system).unwrap();
+        for rows in conformations.chunks(WIDTH * 66) {
+            let mut positions = vec![Atom::default(); 22];
+            gather(rows, 66, positions.as_flattened_mut());
+            let runs = on_every_instruction_set(&OneBlock(&force_field, &positions));
+            for (name, bits) in &runs {
+                assert!(*bits == runs[0].1, "{name} differs from {}", runs[0].0);
+            }
         }
     }
 }

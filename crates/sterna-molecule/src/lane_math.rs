@@ -1,9 +1,16 @@
-//! Functions on eight numbers at once, from fused multiply-adds alone: the same bits on every processor.
+//! Geometry on eight conformations at once: the functions that `sterna::lanes` lacks, from fused
+//! multiply-adds alone, so that every processor gives the same bits.
 //!
-//! The polynomials interpolate at Chebyshev points; each is exact to below one unit in the last place
-//! of its own contribution (remainders: arc tangent 2·10⁻¹⁹, sine and cosine 10⁻²⁰, logarithm 10⁻¹⁹).
+//! The polynomials interpolate at Chebyshev points; their remainders are 2·10⁻¹⁹ (arc tangent) and
+//! 10⁻²⁰ (sine and cosine) of the leading term.
 
-use crate::lanes::Lanes;
+use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, PI};
+use sterna::lanes::{Bits, Lanes, WIDTH};
+
+/// Eight numbers in memory, one per conformation, aligned with the processor's vectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C, align(64))]
+pub(crate) struct Lane(pub [f64; WIDTH]);
 
 /// Three coordinates of eight points.
 #[derive(Clone, Copy)]
@@ -12,36 +19,32 @@ pub(crate) struct Vector<L>(pub L, pub L, pub L);
 impl<L: Lanes> Vector<L> {
     #[inline(always)]
     pub(crate) fn sub(self, b: Self) -> Self {
-        Self(self.0.sub(b.0), self.1.sub(b.1), self.2.sub(b.2))
+        Self(self.0 - b.0, self.1 - b.1, self.2 - b.2)
     }
     #[inline(always)]
     pub(crate) fn add(self, b: Self) -> Self {
-        Self(self.0.add(b.0), self.1.add(b.1), self.2.add(b.2))
+        Self(self.0 + b.0, self.1 + b.1, self.2 + b.2)
     }
     #[inline(always)]
     pub(crate) fn scale(self, s: L) -> Self {
-        Self(self.0.mul(s), self.1.mul(s), self.2.mul(s))
+        Self(self.0 * s, self.1 * s, self.2 * s)
     }
     /// self · s + b.
     #[inline(always)]
     pub(crate) fn mul_add(self, s: L, b: Self) -> Self {
         Self(self.0.mul_add(s, b.0), self.1.mul_add(s, b.1), self.2.mul_add(s, b.2))
     }
-    /// b − self · s.
-    #[inline(always)]
-    pub(crate) fn neg_mul_add(self, s: L, b: Self) -> Self {
-        Self(self.0.neg_mul_add(s, b.0), self.1.neg_mul_add(s, b.1), self.2.neg_mul_add(s, b.2))
-    }
     #[inline(always)]
     pub(crate) fn dot(self, b: Self) -> L {
-        self.2.mul_add(b.2, self.1.mul_add(b.1, self.0.mul(b.0)))
+        self.2.mul_add(b.2, self.1.mul_add(b.1, self.0 * b.0))
     }
     #[inline(always)]
     pub(crate) fn cross(self, b: Self) -> Self {
+        let (nx, ny, nz) = (-b.0, -b.1, -b.2);
         Self(
-            self.2.neg_mul_add(b.1, self.1.mul(b.2)),
-            self.0.neg_mul_add(b.2, self.2.mul(b.0)),
-            self.1.neg_mul_add(b.0, self.0.mul(b.1)),
+            self.2.mul_add(ny, self.1 * b.2),
+            self.0.mul_add(nz, self.2 * b.0),
+            self.1.mul_add(nx, self.0 * b.1),
         )
     }
 }
@@ -59,15 +62,21 @@ fn polynomial<L: Lanes, const N: usize>(coefficients: &[f64; N], u: L) -> L {
 
 /// x^(−½) of positive normal numbers, to about one unit in the last place; at 0 a huge number.
 ///
-/// Two steps of fourth order: with h = 1 − x y², y ← y (1 − h)^(−½) expanded to h³.
+/// The exponent is halved and negated as an integer, which is right to 3.5%. Then two steps of fourth
+/// order: with h = 1 − x y², y ← y (1 − h)^(−½) expanded to h³.
 #[inline(always)]
 pub(crate) fn rsqrt<L: Lanes>(x: L) -> L {
-    let mut y = x.rsqrt_estimate();
+    /// Fitted to the mantissa's range.
+    const MAGIC: u64 = 0x5fe6_eb50_c7b5_37a9;
+    // MAGIC − bits/2, as the sum with the complement.
+    let half = x.to_bits().shift_right::<1>();
+    let mut y = L::from_bits(half.xor(L::Bits::splat(u64::MAX)).plus(L::Bits::splat(MAGIC + 1)));
+    let minus_x = -x;
     let mut step = 0;
     while step < 2 {
-        let h = x.mul(y).neg_mul_add(y, L::splat(1.0));
+        let h = (minus_x * y).mul_add(y, L::splat(1.0));
         let p = h.mul_add(h.mul_add(L::splat(0.3125), L::splat(0.375)), L::splat(0.5));
-        y = y.mul(h).mul_add(p, y);
+        y = (y * h).mul_add(p, y);
         step += 1;
     }
     y
@@ -94,30 +103,25 @@ pub(crate) fn atan2_right<L: Lanes>(y: L, x: L) -> L {
     const TAN_PI_8: f64 = 0.414_213_562_373_095_03;
     let a = y.abs();
     // Turned by 0, π/4 or π/2 so that the ratio lies in ±tan(π/8).
-    let low = L::splat(TAN_PI_8).mul(x);
-    let high = L::splat(TAN_PI_8).mul(a);
-    let zero = L::splat(0.0);
-    let numerator = a.select_less(low, a, x.select_less(high, zero.sub(x), a.sub(x)));
-    let denominator = a.select_less(low, x, x.select_less(high, a, a.add(x)));
-    let offset = a.select_less(
-        low,
-        zero,
-        x.select_less(high, L::splat(std::f64::consts::FRAC_PI_2), L::splat(std::f64::consts::FRAC_PI_4)),
-    );
-    let z = numerator.div(denominator);
-    let u = z.mul(z);
-    let angle = offset.add(z.mul(u).mul_add(polynomial(&ATAN, u), z));
-    y.select_less(zero, zero.sub(angle), angle)
+    let shallow = a.lt(L::splat(TAN_PI_8) * x);
+    let steep = x.lt(L::splat(TAN_PI_8) * a);
+    let numerator = L::select(shallow, a, L::select(steep, -x, a - x));
+    let denominator = L::select(shallow, x, L::select(steep, a, a + x));
+    let turned = L::select(steep, L::splat(FRAC_PI_2), L::splat(FRAC_PI_4));
+    let offset = L::select(shallow, L::splat(0.0), turned);
+    let z = numerator / denominator;
+    let u = z * z;
+    let angle = offset + (z * u).mul_add(polynomial(&ATAN, u), z);
+    L::select(y.lt(L::splat(0.0)), -angle, angle)
 }
 
 /// The angle of the point (x, y), in [−π, π].
 #[inline(always)]
 pub(crate) fn atan2<L: Lanes>(y: L, x: L) -> L {
     let zero = L::splat(0.0);
-    let pi = L::splat(std::f64::consts::PI);
     let right = atan2_right(y, x.abs());
-    let left = y.select_less(zero, zero.sub(pi).sub(right), pi.sub(right));
-    x.select_less(zero, left, right)
+    let half_turn = L::select(y.lt(zero), L::splat(-PI), L::splat(PI));
+    L::select(x.lt(zero), half_turn - right, right)
 }
 
 const SIN: [f64; 7] = [
@@ -139,104 +143,96 @@ const COS: [f64; 7] = [
     4.745537017319258e-14,
 ];
 
-/// x to the nearest whole number, for |x| < 2⁵¹.
-#[inline(always)]
-pub(crate) fn round<L: Lanes>(x: L) -> L {
-    let shift = L::splat(6_755_399_441_055_744.0);
-    x.add(shift).sub(shift)
-}
-
 /// (sin x, cos x) for angles of a few thousand turns at most.
 #[inline(always)]
 pub(crate) fn sin_cos<L: Lanes>(x: L) -> (L, L) {
-    // π/2 in two pieces: x is reduced to ±π/4.
-    const HIGH: f64 = std::f64::consts::FRAC_PI_2;
+    // What the double closest to π/2 lacks.
     const LOW: f64 = 6.123_233_995_736_766e-17;
-    let quarter = round(x.mul(L::splat(std::f64::consts::FRAC_2_PI)));
-    let r = quarter.neg_mul_add(L::splat(HIGH), x);
-    let r = quarter.neg_mul_add(L::splat(LOW), r);
-    let u = r.mul(r);
-    let sine = r.mul(u).mul_add(polynomial(&SIN, u), r);
+    let quarter = (x * L::splat(FRAC_2_PI)).round();
+    let r = quarter.mul_add(L::splat(-FRAC_PI_2), x);
+    let r = quarter.mul_add(L::splat(-LOW), r);
+    let u = r * r;
+    let sine = (r * u).mul_add(polynomial(&SIN, u), r);
     let cosine = u.mul_add(u.mul_add(polynomial(&COS, u), L::splat(-0.5)), L::splat(1.0));
-    // The quadrant as −2 … 2.
-    let q = round(quarter.mul(L::splat(0.25))).neg_mul_add(L::splat(4.0), quarter);
-    let (one, half, zero) = (L::splat(1.0), L::splat(0.5), L::splat(0.0));
-    let odd = q.abs().sub(one).abs(); // 0 for ±1, 1 otherwise
-    let s = odd.select_less(half, cosine, sine);
-    let c = odd.select_less(half, sine, cosine);
-    // sin: q = −2, 2 and −1 negate; cos: q = −2, 2 and 1 negate.
-    let two = q.abs().sub(L::splat(1.5));
-    let s_negative = L::splat(0.0).select_less(two, one, q.select_less(L::splat(-0.5), one, zero));
-    let c_negative = L::splat(0.0).select_less(two, one, half.select_less(q, one, zero));
-    (half.select_less(s_negative, zero.sub(s), s), half.select_less(c_negative, zero.sub(c), c))
+    // The quadrant q = −2 … 2: odd ones exchange sine and cosine; −2, −1 and 2 negate the sine,
+    // −2, 1 and 2 the cosine.
+    let q = (quarter * L::splat(0.25)).round().mul_add(L::splat(-4.0), quarter);
+    let (half, one) = (L::splat(0.5), L::splat(1.0));
+    let odd = (q.abs() - one).abs().lt(half);
+    let far = L::splat(1.5).lt(q.abs());
+    let (s, c) = (L::select(odd, cosine, sine), L::select(odd, sine, cosine));
+    let minus_s = L::select(q.lt(-half), -s, s);
+    let minus_c = L::select(half.lt(q), -c, c);
+    (L::select(far, -s, minus_s), L::select(far, -c, minus_c))
 }
 
-const LOG: [f64; 8] = [
-    0.6666666666666666,
-    0.4000000000000094,
-    0.2857142857076445,
-    0.2222222240054776,
-    0.181817947008978,
-    0.15386290534658992,
-    0.13267418596474884,
-    0.1310072138350349,
-];
+/// Up to eight rows into lanes; missing rows repeat the first.
+pub(crate) fn gather(rows: &[f64], dim: usize, lanes: &mut [Lane]) {
+    let count = rows.len() / dim;
+    let rows: [&[f64]; WIDTH] = std::array::from_fn(|lane| {
+        let row = if lane < count { lane } else { 0 };
+        &rows[row * dim..(row + 1) * dim]
+    });
+    for (c, lane) in lanes[..dim].iter_mut().enumerate() {
+        for (value, row) in lane.0.iter_mut().zip(&rows) {
+            *value = row[c];
+        }
+    }
+}
 
-/// ln x of positive normal numbers.
-#[inline(always)]
-pub(crate) fn ln<L: Lanes>(x: L) -> L {
-    const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
-    const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    let (m, e) = x.split_exponent();
-    let one = L::splat(1.0);
-    let z = m.sub(one).div(m.add(one));
-    let u = z.mul(z);
-    let log_m = z.mul(u).mul_add(polynomial(&LOG, u), z.add(z));
-    e.mul_add(L::splat(LN_2_HIGH), e.mul_add(L::splat(LN_2_LOW), log_m))
+/// Lanes back into as many rows as there are.
+pub(crate) fn scatter(lanes: &[Lane], dim: usize, rows: &mut [f64]) {
+    for (lane, row) in rows.chunks_exact_mut(dim).enumerate() {
+        for (value, values) in row.iter_mut().zip(lanes) {
+            *value = values.0[lane];
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::{Kernel, Lane, Level, WIDTH, dispatch};
+    use sterna::lanes::{Kernel, on_every_instruction_set};
 
-    /// rsqrt, atan2 of (sin, cos), sin, cos, ln of eight numbers.
-    struct All<'a>(&'a [Lane; 2], &'a mut [Lane; 5]);
+    /// rsqrt of positive numbers; sine, cosine and, back from these, the angle.
+    #[derive(Clone)]
+    struct All {
+        positive: [f64; WIDTH],
+        angle: [f64; WIDTH],
+    }
 
-    impl Kernel for All<'_> {
+    impl Kernel for All {
+        type Output = [[f64; WIDTH]; 4];
         #[inline(always)]
-        fn run<L: Lanes>(self) {
-            let (positive, angle) = (L::load(&self.0[0]), L::load(&self.0[1]));
-            rsqrt(positive).store(&mut self.1[0]);
-            let (s, c) = sin_cos(angle);
-            s.store(&mut self.1[1]);
-            c.store(&mut self.1[2]);
-            atan2(s, c).store(&mut self.1[3]);
-            ln(positive).store(&mut self.1[4]);
+        fn run<L: Lanes>(self) -> Self::Output {
+            let (s, c) = sin_cos(L::load(&self.angle));
+            [rsqrt(L::load(&self.positive)), s, c, atan2(s, c)].map(L::to_array)
         }
     }
 
     #[test]
     fn agrees_with_the_standard_library_and_across_instruction_sets() {
         for k in 0..4000 {
-            let positive =
-                Lane(std::array::from_fn(|i| 1e-9 * 1.003f64.powi((k * WIDTH + i) as i32 % 14000)));
-            let angle = Lane(std::array::from_fn(|i| (k * WIDTH + i) as f64 * 4e-4 - 6.4));
-            let mut best = None;
-            for level in Level::available() {
-                let mut out = [Lane::default(); 5];
-                dispatch(level, All(&[positive, angle], &mut out));
+            let positive = std::array::from_fn(|i| 1e-9 * 1.003f64.powi((k * WIDTH + i) as i32 % 14000));
+            let angle = std::array::from_fn(|i| (k * WIDTH + i) as f64 * 4e-4 - 6.4);
+            let runs = on_every_instruction_set(&All { positive, angle });
+            for (name, [rsqrt, sin, cos, back]) in &runs {
                 for i in 0..WIDTH {
-                    let (p, a) = (positive.0[i], angle.0[i]);
-                    assert!((out[0].0[i] * p.sqrt() - 1.0).abs() < 4e-16, "rsqrt {p}");
-                    assert!((out[1].0[i] - a.sin()).abs() < 2.3e-16, "sin {a}");
-                    assert!((out[2].0[i] - a.cos()).abs() < 2.3e-16, "cos {a}");
-                    let turned = a - std::f64::consts::TAU * (a / std::f64::consts::TAU).round();
-                    assert!((out[3].0[i] - turned).abs() < 1e-15, "atan2 {a}");
-                    assert!((out[4].0[i] - p.ln()).abs() <= 2.3e-16 * p.ln().abs().max(1.0), "ln {p}");
+                    let (p, a) = (positive[i], angle[i]);
+                    assert!((rsqrt[i] * p.sqrt() - 1.0).abs() < 4e-16, "rsqrt {p}");
+                    assert!((sin[i] - a.sin()).abs() < 2.3e-16, "sin {a}");
+                    assert!((cos[i] - a.cos()).abs() < 2.3e-16, "cos {a}");
+                    let turned = a - 2.0 * PI * (a / (2.0 * PI)).round();
+                    assert!((back[i] - turned).abs() < 1e-15, "atan2 {a}");
                 }
-                let bits = out.map(|lane| lane.0.map(f64::to_bits));
-                assert_eq!(*best.get_or_insert(bits), bits, "{level:?}");
+                assert_eq!(
+                    [rsqrt, sin, cos, back].map(|x| x.map(f64::to_bits)),
+                    {
+                        let [a, b, c, d] = &runs[0].1;
+                        [a, b, c, d].map(|x| x.map(f64::to_bits))
+                    },
+                    "{name}"
+                );
             }
         }
     }

@@ -1,5 +1,8 @@
 //! Reference conformations that OpenMM wrote.
 
+// Each test file uses a part of this.
+#![allow(dead_code)]
+
 use serde_json::Value;
 use sterna_molecule::{Energy, System};
 
