@@ -2,8 +2,12 @@
 //! between temperatures in closed form (the paper's alanine dipeptide, §6 and App. E).
 
 mod alanine_dipeptide;
+mod bond_graph;
 mod error;
 mod force_field;
+mod internal;
+mod internal_kernel;
+mod internal_tree;
 mod kernel;
 mod lane_math;
 mod mean_free;
@@ -15,8 +19,10 @@ mod terms;
 mod topology;
 
 pub use alanine_dipeptide::alanine_dipeptide;
+pub use bond_graph::TorsionKind;
 pub use error::MoleculeError;
 pub use force_field::{Energy, ForceField};
+pub use internal::{Coordinate, CoordinateKind, InternalCoordinates};
 pub use mean_free::MeanFree;
 pub use molecule::Molecule;
 pub use positions::read_positions;
