@@ -197,6 +197,21 @@ impl InternalCoordinates {
         }
     }
 
+    /// Which of the torsions turn about an axis with an atom at most `reach` bonds from one of coordinate `c`.
+    pub(crate) fn axes_within(&self, reach: usize, c: usize, torsions: &[usize]) -> Vec<bool> {
+        let mut near: Vec<usize> = self.coordinates[c].atoms.clone();
+        for _ in 0..reach {
+            let bonds = self.coordinates.iter().filter(|b| b.kind == CoordinateKind::Bond);
+            let next: Vec<usize> = bonds
+                .flat_map(|b| [(b.atoms[0], b.atoms[1]), (b.atoms[1], b.atoms[0])])
+                .filter(|(from, to)| near.contains(from) && !near.contains(to))
+                .map(|(_, to)| to)
+                .collect();
+            near.extend(next);
+        }
+        torsions.iter().map(|&t| self.coordinates[t].atoms[1..3].iter().any(|a| near.contains(a))).collect()
+    }
+
     /// The 3n − 6 coordinates of a block, in order: the three unused ones of the first two placements go.
     fn compact<'a>(&self, block: &'a mut InternalBlock) -> &'a [Lane] {
         let lanes = block.internal.as_flattened_mut();

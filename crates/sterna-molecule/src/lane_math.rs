@@ -166,6 +166,12 @@ pub(crate) fn sin_cos<L: Lanes>(x: L) -> (L, L) {
     (L::select(far, -s, minus_s), L::select(far, -c, minus_c))
 }
 
+/// An angle brought to [−π, π].
+#[inline(always)]
+pub(crate) fn wrap_lanes<L: Lanes>(angle: L) -> L {
+    (angle * L::splat(0.5 / PI)).round().mul_add(L::splat(-2.0 * PI), angle)
+}
+
 /// Up to eight rows into lanes; missing rows repeat the first.
 pub(crate) fn gather(rows: &[f64], dim: usize, lanes: &mut [Lane]) {
     let count = rows.len() / dim;

@@ -17,6 +17,7 @@ mod system;
 mod system_xml;
 mod terms;
 mod topology;
+mod transports;
 
 pub use alanine_dipeptide::alanine_dipeptide;
 pub use bond_graph::TorsionKind;
@@ -28,3 +29,4 @@ pub use molecule::Molecule;
 pub use positions::read_positions;
 pub use system::{Angle, BOLTZMANN, Bond, COULOMB, Exception, Particle, System, Torsion};
 pub use topology::{AtomLabel, Topology};
+pub use transports::{ChainSamples, ConditionalAffine, TemperatureScaling, Temperatures};

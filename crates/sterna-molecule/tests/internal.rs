@@ -170,10 +170,16 @@ fn impossible_conformations_are_marked_and_spoil_no_other_row() {
     let angles: Vec<usize> =
         (0..60).filter(|&c| internal.coordinates()[c].kind == CoordinateKind::Angle).collect();
     let mut rows = vec![q.clone()];
-    for (c, value) in
-        [(0, 0.0), (0, -0.1), (1, -0.1), (angles[0], 0.0), (angles[3], -0.1), (angles[5], 3.2), (7, f64::NAN),
-        (8, f64::NAN),]
-    {
+    for (c, value) in [
+        (0, 0.0),
+        (0, -0.1),
+        (1, -0.1),
+        (angles[0], 0.0),
+        (angles[3], -0.1),
+        (angles[5], 3.2),
+        (7, f64::NAN),
+        (8, f64::NAN),
+    ] {
         let mut bad = q.clone();
         bad[c] = value;
         rows.push(bad);
