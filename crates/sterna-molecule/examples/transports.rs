@@ -1,8 +1,9 @@
-//! What the closed-form transports gain on alanine dipeptide: `transports [iterations] [ladders]`.
+//! What the closed-form transports gain on alanine dipeptide: `transports [iterations] [ladders] [masses]`.
 //!
 //! A small parallel tempering of its own, 4 chains from 1200 to 300 K on a geometric ladder with 5 leapfrog
 //! steps: plain, with temperature scaling, and with the conditional affine transport. Prints rejection rates,
-//! r = E|tanh(Δ/2)|, and round trips per ladder. Transports are fitted to samples of an earlier run.
+//! and round trips per ladder. Transports are fitted to samples of an earlier run. With a third argument the moves
+//! have the atoms' masses, otherwise unit masses.
 
 use std::time::Instant;
 use sterna::streams::{Phase, Streams};
@@ -44,6 +45,7 @@ struct Record {
 impl Ladders {
     fn new(count: usize, seed: u64) -> Self {
         let molecule = alanine_dipeptide(PATH.target).expect("built in");
+        let molecule = if std::env::args().len() > 3 { molecule.mass_weighted() } else { molecule };
         let temperatures: [f64; CHAINS] =
             std::array::from_fn(|n| 1200.0 * 0.25f64.powf(n as f64 / (CHAINS - 1) as f64));
         let x = Batch::from_vec(molecule.dim(), molecule.start().repeat(count * CHAINS));
@@ -222,7 +224,7 @@ fn main() {
     let (iterations, count) = (number(1, 50_000), number(2, 4) as usize);
     let mut ladders = Ladders::new(8, 1);
     ladders.adapt(60);
-    println!("step sizes {:.5?} nm at 1200 … 300 K", ladders.step);
+    println!("step sizes {:.5?} at 1200 … 300 K", ladders.step);
     let training = ladders.run(40_000, 20, None);
     let dim = ladders.x.dim();
     let batches = training.samples.map(|values| Batch::from_vec(dim, values));

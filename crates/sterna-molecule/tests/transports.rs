@@ -102,8 +102,9 @@ fn log_abs_det(mut a: Vec<Vec<f64>>) -> f64 {
     log_det
 }
 
-/// log |det| of the flow at a point, by differences.
-fn numerical_log_det(flow: &dyn Flow, pair: Interval, x: &[f64]) -> f64 {
+/// log |det| of the flow at a point, by differences. The maps of torsions are piecewise affine: where a border lies
+/// within the differences, which shows as a jump of the flow's own log |det|, there is no answer.
+fn numerical_log_det(flow: &dyn Flow, pair: Interval, x: &[f64]) -> Option<f64> {
     let dim = x.len();
     let h = 1e-6;
     let mut rows = Vec::new();
@@ -117,11 +118,15 @@ fn numerical_log_det(flow: &dyn Flow, pair: Interval, x: &[f64]) -> f64 {
     let mut rows = Batch::from_vec(dim, rows);
     let mut log_det = vec![0.0; 4 * dim];
     flow.forward(&vec![pair; 4 * dim], &mut rows, &mut log_det).unwrap();
+    let jump = |l: &[f64]| (l[0] - 2.0 * l[1] + 2.0 * l[2] - l[3]).abs() > 1e-6;
+    if log_det.chunks(4).any(jump) {
+        return None;
+    }
     let slope = |c: usize, i: usize| {
         let at = |k: usize| rows.row(4 * c + k)[i];
         ((at(0) - at(3)) / 12.0 + (at(2) - at(1)) * 2.0 / 3.0) / h
     };
-    log_abs_det((0..dim).map(|c| (0..dim).map(|i| slope(c, i)).collect()).collect())
+    Some(log_abs_det((0..dim).map(|c| (0..dim).map(|i| slope(c, i)).collect()).collect()))
 }
 
 /// The same flow with the change of log |∂x/∂q| left out.
@@ -157,13 +162,16 @@ impl Flow for WithoutJacobian<'_> {
 /// The largest error of a flow's log-determinant at a few points.
 fn worst_log_det(flow: &dyn Flow, points: &Batch) -> f64 {
     let pair = Interval { lower: 0.0, upper: 0.4 };
-    (0..4).fold(0.0, |worst: f64, i| {
+    let mut errors = Vec::new();
+    for i in 0..8 {
         let mut x = rows_of(points, i..i + 1);
-        let expected = numerical_log_det(flow, pair, x.row(0));
+        let Some(expected) = numerical_log_det(flow, pair, x.row(0)) else { continue };
         let mut log_det = [0.0];
         flow.forward(&[pair], &mut x, &mut log_det).unwrap();
-        worst.max((log_det[0] - expected).abs())
-    })
+        errors.push((log_det[0] - expected).abs());
+    }
+    assert!(errors.len() >= 4, "only {} points could be judged", errors.len());
+    errors.into_iter().fold(0.0, f64::max)
 }
 
 #[test]

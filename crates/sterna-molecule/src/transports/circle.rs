@@ -3,6 +3,8 @@
 //! A density is fitted as exp(Σ aₖ cos kφ + bₖ sin kφ) by maximum likelihood (a few moments matched), then
 //! tabulated as constant on many small bins. The tabulated distribution defines the map, so its inverse and its
 //! derivative are exact whatever the fit. Between fitted temperatures distribution functions are interpolated.
+//! Where two forms hardly interconvert (cis and trans) each is mapped to itself: their populations are known
+//! badly when the transport is fitted, and moving points from one to the other gains nothing.
 
 use super::exponential_family::ExponentialFamily;
 use std::f64::consts::TAU;
@@ -12,6 +14,15 @@ const BINS: usize = 512;
 
 /// Part of each tabulated density that is uniform: distribution functions stay strictly increasing.
 const UNIFORM: f64 = 1e-4;
+
+/// Where a circle is cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cut {
+    /// Where the pooled density is lowest.
+    Lowest,
+    /// Here and half a turn further; each half is mapped to itself.
+    Halves(f64),
+}
 
 /// Distribution of one angle along the path.
 #[derive(Clone, Debug)]
@@ -27,14 +38,8 @@ pub(super) struct CircleMap {
 }
 
 impl CircleMap {
-    /// Fits the angles of each chain (β increasing). `symmetry` is 3 for methyl groups; without `cut` the circle
-    /// is cut where the pooled density is lowest.
-    pub(super) fn fit(
-        chains: &[(f64, Vec<f64>)],
-        symmetry: usize,
-        harmonics: usize,
-        cut: Option<f64>,
-    ) -> Self {
+    /// Fits the angles of each chain (β increasing). `symmetry` is 3 for methyl groups.
+    pub(super) fn fit(chains: &[(f64, Vec<f64>)], symmetry: usize, harmonics: usize, cut: Cut) -> Self {
         let period = TAU / symmetry as f64;
         let dim = 2 * harmonics;
         let middles = |from: f64| (0..BINS).map(move |bin| from + period * (bin as f64 + 0.5) / BINS as f64);
@@ -46,16 +51,25 @@ impl CircleMap {
             .iter()
             .map(|(_, angles)| anywhere.fit(angles.iter(), |angle, out| harmonics_of(*angle, symmetry, out)))
             .collect();
-        let cut = cut.unwrap_or_else(|| {
+        let lowest = || {
             let pooled = fits
                 .iter()
                 .map(|fit| anywhere.masses(fit, 0.0))
                 .reduce(|a, b| a.iter().zip(&b).map(|(a, b)| a + b).collect());
             let lowest = pooled.and_then(|p| (0..BINS).min_by(|&i, &j| p[i].total_cmp(&p[j])));
             lowest.map_or(0.0, |bin| period * (bin as f64 + 0.5) / BINS as f64)
-        });
+        };
+        let (cut, parts) = match cut {
+            Cut::Lowest => (lowest(), 1),
+            Cut::Halves(at) => (at, 2),
+        };
         let shifted = family(cut);
-        let tables = fits.iter().map(|fit| cumulative(&shifted.masses(fit, UNIFORM))).collect();
+        let table = |fit: &Vec<f64>| {
+            let mut masses = shifted.masses(fit, UNIFORM);
+            equalise(masses.chunks_mut(BINS / parts));
+            cumulative(&masses)
+        };
+        let tables = fits.iter().map(table).collect();
         Self { period, cut, betas: chains.iter().map(|(beta, _)| *beta).collect(), tables }
     }
 
@@ -119,6 +133,14 @@ fn harmonics_of(angle: f64, symmetry: usize, out: &mut [f64]) {
     }
 }
 
+/// Gives each part the same mass.
+pub(super) fn equalise<'a>(parts: impl Iterator<Item = &'a mut [f64]>) {
+    for part in parts {
+        let total: f64 = part.iter().sum();
+        part.iter_mut().for_each(|mass| *mass /= total);
+    }
+}
+
 /// 0, then running sums up to exactly 1.
 fn cumulative(masses: &[f64]) -> Vec<f64> {
     let mut table = vec![0.0];
@@ -148,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_inverse_undoes_and_the_derivative_is_exact() {
-        for (symmetry, cut) in [(1, Some(0.0)), (3, None)] {
+        for (symmetry, cut) in [(1, Cut::Halves(-TAU / 4.0)), (1, Cut::Lowest), (3, Cut::Lowest)] {
             let chains: Vec<(f64, Vec<f64>)> =
                 [(0.0, 0.35), (0.4, 0.2), (1.0, 0.1)].map(|(b, s)| (b, angles(3.1, s, 4000))).to_vec();
             let map = CircleMap::fit(&chains, symmetry, 4, cut);
@@ -179,9 +201,21 @@ mod tests {
     }
 
     #[test]
+    fn halves_stay_apart() {
+        let both =
+            |spread: f64, other: usize| [angles(3.1, spread, 4000), angles(0.1, spread, other)].concat();
+        let chains = [(0.0, both(0.3, 1000)), (1.0, both(0.1, 10))];
+        let map = CircleMap::fit(&chains, 1, 4, Cut::Halves(-TAU / 4.0));
+        for angle in chains[0].1.iter().chain(&chains[1].1) {
+            let (image, _) = map.apply(0.0, 1.0, *angle);
+            assert_eq!(angle.cos() < 0.0, image.cos() < 0.0, "{angle} {image}");
+        }
+    }
+
+    #[test]
     fn samples_of_one_temperature_become_those_of_another() {
         let chains = [(0.0, angles(3.1, 0.35, 20000)), (1.0, angles(3.1, 0.1, 20000))];
-        let map = CircleMap::fit(&chains, 1, 6, Some(0.0));
+        let map = CircleMap::fit(&chains, 1, 6, Cut::Lowest);
         let spread = |x: &[f64]| {
             let mean = x.iter().sum::<f64>() / x.len() as f64;
             (x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / x.len() as f64).sqrt()

@@ -5,7 +5,7 @@
 //! Torsions of peptide bonds and methyl groups move by monotone maps of their own marginals, φ and ψ of a residue by
 //! a map of their joint distribution; others stay.
 
-use super::circle::CircleMap;
+use super::circle::{CircleMap, Cut};
 use super::regression::Ridge;
 use super::torus::TorusMap;
 use super::{ChainSamples, Chart, Direction, Ends, Temperatures, circular_mean, wrap};
@@ -431,9 +431,11 @@ fn fit_soft(chart: &Chart, c: usize, chains: &[(f64, Vec<f64>)]) -> Soft {
     let angles: Vec<(f64, Vec<f64>)> =
         chains.iter().map(|(beta, rows)| (*beta, rows[c..].iter().step_by(dim).copied().collect())).collect();
     let map = match chart.internal.coordinates()[c].kind {
-        // Cut at the cis form, and where the methyl group eclipses.
-        CoordinateKind::Torsion(TorsionKind::Omega) => Some(CircleMap::fit(&angles, 1, 6, Some(0.0))),
-        CoordinateKind::Torsion(TorsionKind::Methyl) => Some(CircleMap::fit(&angles, 3, 2, None)),
+        // Cis and trans apart; methyl groups cut where they eclipse.
+        CoordinateKind::Torsion(TorsionKind::Omega) => {
+            Some(CircleMap::fit(&angles, 1, 4, Cut::Halves(-std::f64::consts::FRAC_PI_2)))
+        }
+        CoordinateKind::Torsion(TorsionKind::Methyl) => Some(CircleMap::fit(&angles, 3, 2, Cut::Lowest)),
         _ => None,
     };
     Soft { slot: chart.internal.slot(c), map }

@@ -4,7 +4,10 @@
 //! (Moving φ or ψ by its own marginal alone does harm: the two are far from independent.) The joint density is
 //! fitted as exp of a trigonometric polynomial and tabulated as constant on small cells, so that the inverse and
 //! the determinant are exact whatever the fit. Between fitted temperatures the tabulated masses are interpolated.
+//! The circle of φ is cut at two barriers, for alanine near 0 and 120 degrees, and each side is mapped to itself:
+//! what lies between them is crossed rarely, so that the populations are known badly when the transport is fitted.
 
+use super::circle::equalise;
 use super::exponential_family::ExponentialFamily;
 use std::f64::consts::TAU;
 
@@ -18,7 +21,7 @@ const FIT_CELLS: usize = 48;
 const UNIFORM: f64 = 1e-3;
 
 /// Highest multiple of either angle in the fit.
-const ORDER: i32 = 4;
+const ORDER: i32 = 3;
 
 /// Running sums of a tabulated joint density.
 #[derive(Clone, Debug)]
@@ -39,7 +42,7 @@ pub(super) struct TorusMap {
 }
 
 impl TorusMap {
-    /// Fits the pairs of angles of each chain (β increasing). Circles are cut where the pooled density is lowest.
+    /// Fits the pairs of angles of each chain (β increasing).
     pub(super) fn fit(chains: &[(f64, Vec<[f64; 2]>)]) -> Self {
         let grid = |cells: usize, cuts: [f64; 2]| {
             let middle = move |cut: f64, i: usize| cut + TAU * (i as f64 + 0.5) / cells as f64;
@@ -56,12 +59,24 @@ impl TorusMap {
                 marginals[1][k % FIT_CELLS] += mass;
             }
         }
-        let cuts = marginals.map(|marginal| {
-            let lowest = (0..FIT_CELLS).min_by(|&i, &j| marginal[i].total_cmp(&marginal[j]));
-            lowest.map_or(0.0, |i| TAU * (i as f64 + 0.5) / FIT_CELLS as f64)
-        });
+        // The lowest point of each circle, and on the first another at least a sixth of a turn away.
+        let lowest = |marginal: &[f64], from: usize, to: usize| {
+            let order = |i: &usize, j: &usize| marginal[i % FIT_CELLS].total_cmp(&marginal[j % FIT_CELLS]);
+            (from..to).min_by(order).unwrap_or(from)
+        };
+        let first = lowest(&marginals[0], 0, FIT_CELLS);
+        let barrier = lowest(&marginals[0], first + FIT_CELLS / 6, first + FIT_CELLS - FIT_CELLS / 6);
+        let other = lowest(&marginals[1], 0, FIT_CELLS);
+        let cuts = [first, other].map(|i| TAU * (i as f64 + 0.5) / FIT_CELLS as f64);
+        let rows = (barrier - first) * CELLS / FIT_CELLS;
         let fine = ExponentialFamily::new(dim, grid(CELLS, cuts), features);
-        let tables = fits.iter().map(|fit| Table::new(&fine.masses(fit, UNIFORM))).collect();
+        let table = |fit: &Vec<f64>| {
+            let mut masses = fine.masses(fit, UNIFORM);
+            let (one, two) = masses.split_at_mut(rows * CELLS);
+            equalise([one, two].into_iter());
+            Table::new(&masses)
+        };
+        let tables = fits.iter().map(table).collect();
         Self { cuts, betas: chains.iter().map(|(beta, _)| *beta).collect(), tables }
     }
 
@@ -177,14 +192,14 @@ fn features(angles: &[f64; 2], out: &mut [f64]) {
 mod tests {
     use super::*;
 
-    /// Two correlated angles about a centre; a third of the points about another one when it is hot.
+    /// Two correlated angles about a centre.
     fn angles(spread: f64, count: usize) -> Vec<[f64; 2]> {
         let u = |i: usize, k: f64| ((i as f64 + 0.5) * k).fract() - 0.5;
         (0..count)
             .map(|i| {
                 let a = 2.0 * spread * (u(i, 0.618_033_988) + u(i, 0.414_213_562));
                 let b = 2.0 * spread * (u(i, 0.732_050_807) + u(i, 0.236_067_977));
-                if spread > 0.5 && i % 3 == 0 { [1.0 + a, 0.5 - b] } else { [-1.4 + a, 1.2 + b - 0.5 * a] }
+                [-1.4 + a, 1.2 + b - 0.5 * a]
             })
             .collect()
     }
@@ -223,7 +238,7 @@ mod tests {
         let map = TorusMap::fit(&chains);
         let moments = |points: &[[f64; 2]]| {
             let mut mean = vec![0.0; 24];
-            let mut feature = vec![0.0; 80];
+            let mut feature = vec![0.0; 48];
             for p in points {
                 features(p, &mut feature);
                 mean.iter_mut().zip(&feature).for_each(|(m, f)| *m += f / points.len() as f64);
