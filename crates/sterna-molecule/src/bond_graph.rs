@@ -116,6 +116,29 @@ impl BondGraph {
         }
     }
 
+    /// A label per atom, the same for atoms that the graph and the masses cannot tell apart. Heavier atoms have higher
+    /// labels; ties are broken by neighbours, then theirs, and so on.
+    pub(crate) fn environments(&self, masses: &[f64]) -> Vec<usize> {
+        fn rank<T: PartialOrd>(keys: &[T]) -> Vec<usize> {
+            keys.iter().map(|key| keys.iter().filter(|other| *other < key).count()).collect()
+        }
+        let mut labels = rank(masses);
+        for _ in 0..masses.len() {
+            let key = |atom: usize| {
+                let mut around: Vec<usize> = self.neighbours[atom].iter().map(|&n| labels[n]).collect();
+                around.sort_unstable_by(|a, b| b.cmp(a));
+                (labels[atom], around)
+            };
+            let keys: Vec<(usize, Vec<usize>)> = (0..masses.len()).map(key).collect();
+            let next = rank(&keys);
+            if next == labels {
+                break;
+            }
+            labels = next;
+        }
+        labels
+    }
+
     fn hydrogens(&self, atom: usize) -> usize {
         self.neighbours[atom].iter().filter(|&&n| self.elements[n] == 'H').count()
     }
