@@ -2,7 +2,7 @@
 //!
 //! A small parallel tempering of its own, 4 chains from 1200 to 300 K on a geometric ladder with 5 leapfrog
 //! steps: plain, with temperature scaling, and with the conditional affine transport. Prints rejection rates,
-//! and round trips per ladder. Transports are fitted to samples of an earlier run. With a third argument the moves
+//! and round trips per ladder. Transports are fitted to earlier runs. With a third argument the moves
 //! have the atoms' masses, otherwise unit masses.
 
 use std::time::Instant;
@@ -192,6 +192,15 @@ impl Ladders {
         }
     }
 
+    fn fit(&self, samples: &[Vec<f64>; CHAINS]) -> (TemperatureScaling, ConditionalAffine) {
+        let batches = samples.clone().map(|values| Batch::from_vec(self.x.dim(), values));
+        let chains: Vec<ChainSamples> =
+            self.betas.iter().zip(&batches).map(|(&beta, points)| ChainSamples { beta, points }).collect();
+        let scaling = TemperatureScaling::fit(&self.molecule, PATH, &chains).expect("enough samples");
+        let affine = ConditionalAffine::fit(&self.molecule, PATH, &chains).expect("enough samples");
+        (scaling, affine)
+    }
+
     fn run(&mut self, iterations: u64, keep_every: u64, flow: Option<&dyn Flow>) -> Record {
         let mut record = Record::default();
         // 0: has not been at the reference; 1: at the reference last; 2: at the target since.
@@ -225,15 +234,15 @@ fn main() {
     let mut ladders = Ladders::new(8, 1);
     ladders.adapt(60);
     println!("step sizes {:.5?} at 1200 … 300 K", ladders.step);
-    let training = ladders.run(40_000, 20, None);
-    let dim = ladders.x.dim();
-    let batches = training.samples.map(|values| Batch::from_vec(dim, values));
-    println!("fitted to {} samples per chain", batches[0].rows());
-    let samples: Vec<ChainSamples> =
-        ladders.betas.iter().zip(&batches).map(|(&beta, points)| ChainSamples { beta, points }).collect();
-    let molecule = &ladders.molecule;
-    let scaling = TemperatureScaling::fit(molecule, PATH, &samples).expect("enough samples");
-    let affine = ConditionalAffine::fit(molecule, PATH, &samples).expect("enough samples");
+    // Plain tempering crosses too rarely to see all forms: what is fitted to it makes better samples.
+    let mut samples = ladders.run(20_000, 20, None).samples;
+    for (round, iterations) in [20_000, 60_000].into_iter().enumerate() {
+        let (_, affine) = ladders.fit(&samples);
+        println!("round {round}: fitted to {} samples per chain", samples[0].len() / ladders.x.dim());
+        samples = ladders.run(iterations, 20, Some(&affine)).samples;
+    }
+    let (scaling, affine) = ladders.fit(&samples);
+    println!("fitted to {} samples per chain", samples[0].len() / ladders.x.dim());
     let flows: [(&str, Option<&dyn Flow>); 3] =
         [("plain", None), ("temperature scaling", Some(&scaling)), ("conditional affine", Some(&affine))];
     for (name, flow) in flows {
