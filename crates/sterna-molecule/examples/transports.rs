@@ -69,7 +69,7 @@ impl Ladders {
         let (rows, dim) = (self.x.rows(), self.x.dim());
         let keys: Vec<u32> = (0..rows as u32).collect();
         let mut momentum = Batch::zeros(rows, dim);
-        self.streams.normals(Phase::local(0), self.iteration, &keys, &mut momentum);
+        self.streams.normals(Phase::Local.number(0), self.iteration, &keys, &mut momentum);
         let mut x = self.x.clone();
         let mut at = self.now.clone();
         let kinetic = |p: &Batch, row: usize| 0.5 * p.row(row).iter().map(|p| p * p).sum::<f64>();
@@ -95,7 +95,7 @@ impl Ladders {
             let chain = self.chain[row];
             let change = self.factors[chain] * (at.log_density[row] - self.now.log_density[row]);
             let log_ratio = change + before - kinetic(&momentum, row);
-            if self.streams.row(Phase::local(1), self.iteration, row as u32).uniform().ln() < log_ratio {
+            if self.streams.row(Phase::Local.number(1), self.iteration, row as u32).uniform().ln() < log_ratio {
                 accepted[chain] += CHAINS as f64 / rows as f64;
                 self.x.row_mut(row).copy_from_slice(x.row(row));
                 self.now.log_density[row] = at.log_density[row];

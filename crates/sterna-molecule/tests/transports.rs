@@ -23,7 +23,7 @@ fn walk(molecule: &Molecule, beta: f64, seed: u64) -> Batch {
     let mut kept = Vec::new();
     for t in 0..1500 {
         let mut p = Batch::zeros(rows, dim);
-        streams.normals(Phase::local(0), t, &keys, &mut p);
+        streams.normals(Phase::Local.number(0), t, &keys, &mut p);
         let (mut y, mut at) = (x.clone(), now.clone());
         let energy = |p: &Batch, at: &Evaluation, row: usize| {
             0.5 * p.row(row).iter().map(|p| p * p).sum::<f64>() - factor * at.log_density[row]
@@ -43,7 +43,7 @@ fn walk(molecule: &Molecule, beta: f64, seed: u64) -> Batch {
         }
         for (row, before) in before.iter().enumerate() {
             let log_ratio = before - energy(&p, &at, row);
-            if streams.row(Phase::local(1), t, row as u32).uniform().ln() < log_ratio {
+            if streams.row(Phase::Local.number(1), t, row as u32).uniform().ln() < log_ratio {
                 x.row_mut(row).copy_from_slice(y.row(row));
                 now.log_density[row] = at.log_density[row];
                 now.score.row_mut(row).copy_from_slice(at.score.row(row));
