@@ -95,7 +95,8 @@ impl Ladders {
             let chain = self.chain[row];
             let change = self.factors[chain] * (at.log_density[row] - self.now.log_density[row]);
             let log_ratio = change + before - kinetic(&momentum, row);
-            if self.streams.row(Phase::Local.number(1), self.iteration, row as u32).uniform().ln() < log_ratio {
+            if self.streams.row(Phase::Local.number(1), self.iteration, row as u32).uniform().ln() < log_ratio
+            {
                 accepted[chain] += CHAINS as f64 / rows as f64;
                 self.x.row_mut(row).copy_from_slice(x.row(row));
                 self.now.log_density[row] = at.log_density[row];
