@@ -19,6 +19,7 @@ mod system_xml;
 mod tempered;
 mod terms;
 mod topology;
+mod torsion_moves;
 mod trajectory;
 mod transports;
 
@@ -34,5 +35,6 @@ pub use positions::read_positions;
 pub use system::{Angle, BOLTZMANN, Bond, COULOMB, Exception, Particle, System, Torsion};
 pub use tempered::TemperedPath;
 pub use topology::{AtomLabel, Topology};
+pub use torsion_moves::TorsionMoves;
 pub use trajectory::DcdWriter;
 pub use transports::{ChainSamples, ConditionalAffine, TemperatureScaling, Temperatures};
