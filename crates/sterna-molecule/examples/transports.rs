@@ -2,7 +2,7 @@
 //!
 //! A small parallel tempering of its own, 4 chains from 1200 to 300 K on a geometric ladder with 5 leapfrog
 //! steps: plain, with temperature scaling, and with the conditional affine transport. Prints rejection rates,
-//! and round trips per ladder. Transports are fitted to earlier runs. With a third argument the moves
+//! round trips per ladder, and the mean energy at 300 K, which no transport may change. Transports are fitted to earlier runs. With a third argument the moves
 //! have the atoms' masses, otherwise unit masses.
 
 use std::time::Instant;
@@ -39,6 +39,8 @@ struct Record {
     rejection: [f64; CHAINS - 1],
     proposals: [f64; CHAINS - 1],
     round_trips: usize,
+    /// Sum over iterations of the energy at 300 K (kJ/mol), by ladder.
+    energy: Vec<f64>,
     samples: [Vec<f64>; CHAINS],
 }
 
@@ -203,7 +205,7 @@ impl Ladders {
     }
 
     fn run(&mut self, iterations: u64, keep_every: u64, flow: Option<&dyn Flow>) -> Record {
-        let mut record = Record::default();
+        let mut record = Record { energy: vec![0.0; self.x.rows() / CHAINS], ..Record::default() };
         // 0: has not been at the reference; 1: at the reference last; 2: at the target since.
         let mut leg = vec![0; self.x.rows()];
         for t in 0..iterations {
@@ -215,6 +217,11 @@ impl Ladders {
             }
             self.swap(flow, &mut record);
             self.iteration += 1;
+            for (row, &chain) in self.chain.iter().enumerate() {
+                if chain == CHAINS - 1 {
+                    record.energy[row / CHAINS] -= self.now.log_density[row] * self.molecule.thermal_energy();
+                }
+            }
             for (leg, &chain) in leg.iter_mut().zip(&self.chain) {
                 if chain == 0 {
                     record.round_trips += usize::from(*leg == 2);
@@ -254,11 +261,16 @@ fn main() {
         let record = run.run(iterations, iterations + 1, flow);
         let rejection: Vec<f64> = record.rejection.iter().zip(record.proposals).map(|(r, n)| r / n).collect();
         let inefficiency: f64 = rejection.iter().map(|r| r / (1.0 - r)).sum();
+        let energies: Vec<f64> = record.energy.iter().map(|e| e / iterations as f64).collect();
+        let mean = energies.iter().sum::<f64>() / count as f64;
+        let variance = energies.iter().map(|e| (e - mean) * (e - mean)).sum::<f64>() / (count as f64 - 1.0);
         println!(
-            "{name:20} rejection {rejection:.3?}, sum {:.2}; round trips per ladder {:.0} (predicted {:.0}), {:.1} s",
+            "{name:20} rejection {rejection:.3?}, sum {:.2}; round trips per ladder {:.0} (predicted {:.0}); \
+             mean energy at 300 K {mean:.3} ± {:.3} kJ/mol; {:.1} s",
             rejection.iter().sum::<f64>(),
             record.round_trips as f64 / count as f64,
             iterations as f64 / (2.0 + 2.0 * inefficiency),
+            (variance / count as f64).sqrt(),
             start.elapsed().as_secs_f64()
         );
     }

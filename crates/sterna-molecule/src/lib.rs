@@ -1,5 +1,15 @@
 //! Molecules as targets: force fields in vacuum read from OpenMM, internal coordinates, and transports
-//! between temperatures in closed form (the paper's alanine dipeptide, §6 and App. E).
+//! between temperatures in closed form (the paper's alanine dipeptide, §6.3 and App. E).
+//!
+//! - [`System`] holds the terms, read from the XML that OpenMM's `XmlSerializer` writes; [`ForceField`] evaluates them
+//!   for eight conformations at a time;
+//! - [`Molecule`] is a [`sterna::Target`] at a temperature, on coordinates without the centre of mass ([`MeanFree`]);
+//!   [`alanine_dipeptide`] is built in; [`TemperedPath`] leads to it from a hotter reference;
+//! - [`InternalCoordinates`] are bonds, angles and torsions with their exact Jacobian; [`TorsionMoves`] turn torsions;
+//! - [`TemperatureScaling`] and [`ConditionalAffine`] are flows between temperatures;
+//! - [`dihedral`], [`Basin`], [`ChiralCentre`], [`DcdWriter`] and [`Molecule::write_pdb`] are what chemists look at.
+//!
+//! Units are OpenMM's: nm, kJ/mol, radian, dalton, elementary charge, kelvin.
 
 mod alanine_dipeptide;
 mod bond_graph;

@@ -211,6 +211,36 @@ impl Ends {
     }
 }
 
+/// Numbers that are still to be read.
+struct Parameters<'a>(&'a [f64]);
+
+impl<'a> Parameters<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [f64], MoleculeError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(Self::wrong)?;
+        if taken.iter().any(|value| !value.is_finite()) {
+            return Err(MoleculeError::Fit("a stored parameter is not finite; fit it again".into()));
+        }
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn one(&mut self) -> Result<f64, MoleculeError> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn rows(&mut self, rows: usize, length: usize) -> Result<Vec<Vec<f64>>, MoleculeError> {
+        (0..rows).map(|_| Ok(self.take(length)?.to_vec())).collect()
+    }
+
+    fn end(&self) -> Result<(), MoleculeError> {
+        if self.0.is_empty() { Ok(()) } else { Err(Self::wrong()) }
+    }
+
+    fn wrong() -> MoleculeError {
+        MoleculeError::Fit("the stored parameters are not of this molecule; fit it again".into())
+    }
+}
+
 /// The mean direction of angles.
 fn circular_mean(angles: impl Iterator<Item = f64>) -> f64 {
     let (mut s, mut c) = (0.0, 0.0);

@@ -275,6 +275,30 @@ fn rows_without_an_image_stay_and_are_rejected() {
 }
 
 #[test]
+fn parameters_make_the_same_transport() {
+    let fixture = Fixture::new();
+    let molecule = &fixture.molecule;
+    let (scaling, affine) = (fixture.scaling.parameters(), fixture.affine.parameters());
+    let copies: [Box<dyn Flow>; 2] = [
+        Box::new(TemperatureScaling::from_parameters(molecule, PATH, &scaling).unwrap()),
+        Box::new(ConditionalAffine::from_parameters(molecule, PATH, &affine).unwrap()),
+    ];
+    let pairs = vec![Interval { lower: 0.1, upper: 0.7 }; 40];
+    for ((name, flow), copy) in fixture.flows().into_iter().zip(&copies) {
+        let (mut x, mut y) = (rows_of(&fixture.samples[0].1, 0..40), rows_of(&fixture.samples[0].1, 0..40));
+        let (mut a, mut b) = (vec![0.0; 40], vec![0.0; 40]);
+        flow.forward(&pairs, &mut x, &mut a).unwrap();
+        copy.forward(&pairs, &mut y, &mut b).unwrap();
+        assert_eq!((x, a), (y, b), "{name}");
+    }
+    assert!(TemperatureScaling::from_parameters(molecule, PATH, &scaling[1..]).is_err());
+    assert!(ConditionalAffine::from_parameters(molecule, PATH, &scaling).is_err());
+    for bad in [vec![f64::NAN], vec![0.0], vec![2.0, 0.5, 0.4], vec![1e300], vec![]] {
+        assert!(ConditionalAffine::from_parameters(molecule, PATH, &bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
 fn fits_that_cannot_be_are_refused() {
     let molecule = alanine_dipeptide(300.0).unwrap();
     let start = Batch::from_vec(63, molecule.start().to_vec());

@@ -33,47 +33,90 @@ pub(super) struct CircleMap {
     cut: f64,
     /// Increasing.
     betas: Vec<f64>,
-    /// At each β, the distribution function at the BINS + 1 borders of bins, from 0 to 1.
+    /// At each β, the coefficients of the fitted density …
+    fits: Vec<Vec<f64>>,
+    /// … and the distribution function at the BINS + 1 borders of bins, from 0 to 1.
     tables: Vec<Vec<f64>>,
 }
 
+/// What is fitted to one angle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CircleModel {
+    /// 3 for methyl groups.
+    pub symmetry: usize,
+    /// Number of multiples of the angle.
+    pub harmonics: usize,
+    /// Where the circle is cut.
+    pub cut: Cut,
+}
+
+impl CircleModel {
+    /// Coefficients of a density.
+    pub(super) fn parameters(&self) -> usize {
+        2 * self.harmonics
+    }
+
+    fn period(&self) -> f64 {
+        TAU / self.symmetry as f64
+    }
+
+    /// Densities on the bins of a circle cut at `from`.
+    fn family(&self, from: f64) -> ExponentialFamily {
+        let period = self.period();
+        let middles = (0..BINS).map(|bin| from + period * (bin as f64 + 0.5) / BINS as f64);
+        ExponentialFamily::new(self.parameters(), middles, |angle, out| self.features(*angle, out))
+    }
+
+    /// cos kφ and sin kφ, k = symmetry, 2 symmetry, …
+    fn features(&self, angle: f64, out: &mut [f64]) {
+        for (k, pair) in out.chunks_mut(2).enumerate() {
+            let (s, c) = (((k + 1) * self.symmetry) as f64 * angle).sin_cos();
+            pair.copy_from_slice(&[c, s]);
+        }
+    }
+}
+
 impl CircleMap {
-    /// Fits the angles of each chain (β increasing). `symmetry` is 3 for methyl groups.
-    pub(super) fn fit(chains: &[(f64, Vec<f64>)], symmetry: usize, harmonics: usize, cut: Cut) -> Self {
-        let period = TAU / symmetry as f64;
-        let dim = 2 * harmonics;
-        let middles = |from: f64| (0..BINS).map(move |bin| from + period * (bin as f64 + 0.5) / BINS as f64);
-        let family = |from: f64| {
-            ExponentialFamily::new(dim, middles(from), |angle, out| harmonics_of(*angle, symmetry, out))
-        };
-        let anywhere = family(0.0);
-        let fits: Vec<Vec<f64>> = chains
-            .iter()
-            .map(|(_, angles)| anywhere.fit(angles.iter(), |angle, out| harmonics_of(*angle, symmetry, out)))
-            .collect();
+    /// Fits the angles of each chain (β increasing).
+    pub(super) fn fit(chains: &[(f64, Vec<f64>)], model: CircleModel) -> Self {
+        let family = model.family(0.0);
+        let fit = |angles: &Vec<f64>| family.fit(angles.iter(), |angle, out| model.features(*angle, out));
+        let fits = chains.iter().map(|(_, angles)| fit(angles)).collect();
+        Self::new(chains.iter().map(|(beta, _)| *beta).collect(), fits, model)
+    }
+
+    /// From the coefficients at each β (increasing).
+    pub(super) fn new(betas: Vec<f64>, fits: Vec<Vec<f64>>, model: CircleModel) -> Self {
+        let period = model.period();
         let lowest = || {
+            let family = model.family(0.0);
             let pooled = fits
                 .iter()
-                .map(|fit| anywhere.masses(fit, 0.0))
+                .map(|fit| family.masses(fit, 0.0))
                 .reduce(|a, b| a.iter().zip(&b).map(|(a, b)| a + b).collect());
             let lowest = pooled.and_then(|p| (0..BINS).min_by(|&i, &j| p[i].total_cmp(&p[j])));
             lowest.map_or(0.0, |bin| period * (bin as f64 + 0.5) / BINS as f64)
         };
-        let (cut, parts) = match cut {
+        let (cut, parts) = match model.cut {
             Cut::Lowest => (lowest(), 1),
             Cut::Halves(at) => (at, 2),
         };
-        let shifted = family(cut);
+        let family = model.family(cut);
         let table = |fit: &Vec<f64>| {
-            let mut masses = shifted.masses(fit, UNIFORM);
+            let mut masses = family.masses(fit, UNIFORM);
             equalise(masses.chunks_mut(BINS / parts));
             cumulative(&masses)
         };
         let tables = fits.iter().map(table).collect();
-        Self { period, cut, betas: chains.iter().map(|(beta, _)| *beta).collect(), tables }
+        Self { period, cut, betas, fits, tables }
     }
 
-    /// The image of `angle` between two β, with the log of the map's derivative.
+    /// The coefficients at each β.
+    pub(super) fn fits(&self) -> &[Vec<f64>] {
+        &self.fits
+    }
+
+    /// The image of `angle` between two β, with the map's derivative.
     pub(super) fn apply(&self, from: f64, to: f64, angle: f64) -> (f64, f64) {
         let (from, to) = (self.table(from), self.table(to));
         // angle = cut + turns · period + place · period, 0 ≤ place < 1.
@@ -95,7 +138,7 @@ impl CircleMap {
         }
         let image_mass = to.mass(low);
         let image = (low as f64 + (u - to.value(low)) / image_mass) / BINS as f64;
-        (self.cut + self.period * (turns + image), (mass / image_mass).ln())
+        (self.cut + self.period * (turns + image), mass / image_mass)
     }
 
     fn table(&self, beta: f64) -> Interpolated<'_> {
@@ -122,14 +165,6 @@ impl Interpolated<'_> {
 
     fn mass(&self, bin: usize) -> f64 {
         self.value(bin + 1) - self.value(bin)
-    }
-}
-
-/// cos kφ and sin kφ, k = symmetry, 2 symmetry, …
-fn harmonics_of(angle: f64, symmetry: usize, out: &mut [f64]) {
-    for (k, pair) in out.chunks_mut(2).enumerate() {
-        let (s, c) = (((k + 1) * symmetry) as f64 * angle).sin_cos();
-        pair.copy_from_slice(&[c, s]);
     }
 }
 
@@ -173,23 +208,23 @@ mod tests {
         for (symmetry, cut) in [(1, Cut::Halves(-TAU / 4.0)), (1, Cut::Lowest), (3, Cut::Lowest)] {
             let chains: Vec<(f64, Vec<f64>)> =
                 [(0.0, 0.35), (0.4, 0.2), (1.0, 0.1)].map(|(b, s)| (b, angles(3.1, s, 4000))).to_vec();
-            let map = CircleMap::fit(&chains, symmetry, 4, cut);
+            let map = CircleMap::fit(&chains, CircleModel { symmetry, harmonics: 4, cut });
             for (from, to) in [(0.0, 0.4), (0.4, 1.0), (0.1, 0.7), (1.0, 0.0)] {
                 let mut images = Vec::new();
                 let mut checked = 0;
                 for i in 0..1000 {
                     let x = TAU * ((i as f64 + 0.317) / 1000.0 - 0.5);
-                    let (y, log_slope) = map.apply(from, to, x);
-                    let (back, log_back) = map.apply(to, from, y);
+                    let (y, slope) = map.apply(from, to, x);
+                    let (back, slope_back) = map.apply(to, from, y);
                     assert!((back - x).abs() < 1e-10, "{x} came back as {back}");
-                    assert!((log_slope + log_back).abs() < 1e-9);
+                    assert!((slope * slope_back - 1.0).abs() < 1e-9);
                     // The slope is constant between borders of bins, here and there.
                     let h = 1e-4;
                     let bin = |angle: f64| ((angle - map.cut) / map.period * BINS as f64).floor();
                     let (left, right) = (map.apply(from, to, x - h).0, map.apply(from, to, x + h).0);
                     if bin(x - h) == bin(x + h) && bin(left) == bin(right) {
-                        let slope = (right - left) / (2.0 * h);
-                        assert!((slope.ln() - log_slope).abs() < 1e-7, "{slope} {}", log_slope.exp());
+                        let found = (right - left) / (2.0 * h);
+                        assert!((found / slope - 1.0).abs() < 1e-7, "{found} {slope}");
                         checked += 1;
                     }
                     images.push(y);
@@ -205,7 +240,8 @@ mod tests {
         let both =
             |spread: f64, other: usize| [angles(3.1, spread, 4000), angles(0.1, spread, other)].concat();
         let chains = [(0.0, both(0.3, 1000)), (1.0, both(0.1, 10))];
-        let map = CircleMap::fit(&chains, 1, 4, Cut::Halves(-TAU / 4.0));
+        let map =
+            CircleMap::fit(&chains, CircleModel { symmetry: 1, harmonics: 4, cut: Cut::Halves(-TAU / 4.0) });
         for angle in chains[0].1.iter().chain(&chains[1].1) {
             let (image, _) = map.apply(0.0, 1.0, *angle);
             assert_eq!(angle.cos() < 0.0, image.cos() < 0.0, "{angle} {image}");
@@ -215,7 +251,7 @@ mod tests {
     #[test]
     fn samples_of_one_temperature_become_those_of_another() {
         let chains = [(0.0, angles(3.1, 0.35, 20000)), (1.0, angles(3.1, 0.1, 20000))];
-        let map = CircleMap::fit(&chains, 1, 6, Cut::Lowest);
+        let map = CircleMap::fit(&chains, CircleModel { symmetry: 1, harmonics: 6, cut: Cut::Lowest });
         let spread = |x: &[f64]| {
             let mean = x.iter().sum::<f64>() / x.len() as f64;
             (x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / x.len() as f64).sqrt()

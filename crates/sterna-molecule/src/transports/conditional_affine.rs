@@ -5,10 +5,10 @@
 //! Torsions of peptide bonds and methyl groups move by monotone maps of their own marginals, φ and ψ of a residue by
 //! a map of their joint distribution; others stay.
 
-use super::circle::{CircleMap, Cut};
+use super::circle::{CircleMap, CircleModel, Cut};
 use super::regression::Ridge;
-use super::torus::TorusMap;
-use super::{ChainSamples, Chart, Direction, Ends, Temperatures, circular_mean, wrap};
+use super::torus::{PARAMETERS as TORUS_PARAMETERS, TorusMap};
+use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures, circular_mean, wrap};
 use crate::bond_graph::TorsionKind;
 use crate::internal::{CoordinateKind, InternalCoordinates};
 use crate::kernel::Atom;
@@ -95,6 +95,12 @@ impl Features {
         std::iter::once(0).chain(alone).chain(together).collect()
     }
 
+    /// Those that a stiff coordinate depends on.
+    fn near(&self, internal: &InternalCoordinates, c: usize, soft: &[usize]) -> Vec<usize> {
+        let near = internal.axes_within(REACH, c, soft);
+        self.of(|torsion| near[torsion])
+    }
+
     /// Writes the features of torsions given by their sines and cosines.
     #[inline(always)]
     fn write<L: Lanes>(&self, sin_cos: impl Fn(usize) -> (L, L), mut write: impl FnMut(usize, L)) {
@@ -120,11 +126,27 @@ impl Features {
     }
 }
 
-/// Stiff coordinates about means given the soft torsions, and maps of peptide and methyl torsions.
+/// Stiff coordinates about means given the soft torsions, and maps of the torsions' own distributions.
+///
+/// ```no_run
+/// use sterna::Batch;
+/// use sterna_molecule::{ChainSamples, ConditionalAffine, Temperatures, alanine_dipeptide};
+///
+/// # fn draws(temperature: f64) -> Batch { todo!() }
+/// let molecule = alanine_dipeptide(300.0)?;
+/// let path = Temperatures { reference: 1200.0, target: 300.0 };
+/// let (hot, cold): (Batch, Batch) = (draws(1200.0), draws(300.0)); // a few thousand rows each
+/// let samples = [ChainSamples { beta: 0.0, points: &hot }, ChainSamples { beta: 1.0, points: &cold }];
+/// let flow = ConditionalAffine::fit(&molecule, path, &samples)?;
+/// let same = ConditionalAffine::from_parameters(&molecule, path, &flow.parameters())?;
+/// # Ok::<(), sterna_molecule::MoleculeError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ConditionalAffine {
     chart: Chart,
     features: Features,
+    /// Where on the path it was fitted, increasing.
+    betas: Vec<f64>,
     soft: Vec<Soft>,
     residues: Vec<Residue>,
     stiff: Vec<Stiff>,
@@ -144,9 +166,7 @@ impl ConditionalAffine {
             chains.push((chain.beta, chart.internal_rows(chain.points)?));
         }
         chains.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let coordinates = chart.internal.coordinates();
-        let (soft, stiff): (Vec<usize>, Vec<usize>) =
-            (0..coordinates.len()).partition(|&c| !coordinates[c].kind.is_stiff());
+        let (soft, stiff) = soft_and_stiff(&chart.internal);
         let features = Features::new(&chart.internal, &soft);
         let needed = 4 * features.count();
         if chains.len() < 2 || chains.iter().any(|(_, rows)| rows.len() < needed * chart.internal.dim()) {
@@ -155,9 +175,71 @@ impl ConditionalAffine {
             )));
         }
         let stiff = fit_stiff(&chart, &features, &soft, &stiff, &chains)?;
-        let residues = fit_residues(&chart, &chains);
+        let residues =
+            residues(&chart.internal).iter().map(|&pair| fit_residue(&chart, pair, &chains)).collect();
         let soft = soft.iter().map(|&c| fit_soft(&chart, c, &chains)).collect();
-        Ok(Self { chart, features, soft, residues, stiff })
+        let betas = chains.iter().map(|(beta, _)| *beta).collect();
+        Ok(Self { chart, features, betas, soft, residues, stiff })
+    }
+
+    /// All that was fitted, as plain numbers: [`from_parameters`](Self::from_parameters) makes the same transport.
+    pub fn parameters(&self) -> Vec<f64> {
+        let mut out = vec![self.betas.len() as f64];
+        out.extend(&self.betas);
+        for stiff in &self.stiff {
+            out.extend([stiff.centre, stiff.exponent, stiff.drift]);
+            out.extend(stiff.weights.iter().map(|(_, weight)| weight));
+        }
+        let circles = self.soft.iter().filter_map(|soft| soft.map.as_ref()).flat_map(CircleMap::fits);
+        let tori = self.residues.iter().flat_map(|residue| residue.map.fits());
+        out.extend(circles.chain(tori).flatten());
+        out
+    }
+
+    /// The transport with the given [`parameters`](Self::parameters), of the same molecule.
+    pub fn from_parameters(
+        molecule: &Molecule,
+        temperatures: Temperatures,
+        parameters: &[f64],
+    ) -> Result<Self, MoleculeError> {
+        let chart = Chart::new(molecule, temperatures)?;
+        let mut rest = Parameters(parameters);
+        let chains = rest.one()? as usize;
+        let betas = rest.take(chains)?.to_vec();
+        if betas.is_empty() || betas.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(Parameters::wrong());
+        }
+        let (soft_index, stiff_index) = soft_and_stiff(&chart.internal);
+        let features = Features::new(&chart.internal, &soft_index);
+        let mut stiff = Vec::new();
+        for &c in &stiff_index {
+            let inputs = features.near(&chart.internal, c, &soft_index);
+            stiff.push(Stiff {
+                slot: chart.internal.slot(c),
+                dihedral: chart.internal.coordinates()[c].kind.is_dihedral(),
+                centre: rest.one()?,
+                exponent: rest.one()?,
+                drift: rest.one()?,
+                weights: inputs.iter().copied().zip(rest.take(inputs.len())?.iter().copied()).collect(),
+            });
+        }
+        let mut soft = Vec::new();
+        for &c in &soft_index {
+            let map = match circle_model(chart.internal.coordinates()[c].kind) {
+                Some(model) => {
+                    Some(CircleMap::new(betas.clone(), rest.rows(chains, model.parameters())?, model))
+                }
+                None => None,
+            };
+            soft.push(Soft { slot: chart.internal.slot(c), map });
+        }
+        let mut fitted = Vec::new();
+        for pair in residues(&chart.internal) {
+            let map = TorusMap::new(betas.clone(), rest.rows(chains, TORUS_PARAMETERS)?);
+            fitted.push(Residue { slots: pair.map(|c| chart.internal.slot(c)), map });
+        }
+        rest.end()?;
+        Ok(Self { chart, features, betas, soft, residues: fitted, stiff })
     }
 
     fn apply(
@@ -175,35 +257,38 @@ impl ConditionalAffine {
             let (features, deviations) = scratch.split_at_mut(self.features.count());
             self.chart.transport(direction, pairs, x, log_det, |ends, internal| {
                 dispatch(Deviations { flow: self, ends, internal, features, deviations });
-                let mut log_det = self.map_soft(ends, internal);
-                dispatch(Place { flow: self, ends, internal, features, deviations, log_det: &mut log_det });
+                let slope = self.map_soft(ends, internal);
+                let mut log_det = Lane::default();
+                let place =
+                    Place { flow: self, ends, internal, features, deviations, slope, log_det: &mut log_det };
+                dispatch(place);
                 log_det
             })
         })
     }
 
-    /// Moves the soft torsions that have a map; returns the log of its derivative.
+    /// Moves the soft torsions that have a map; returns its determinant.
     fn map_soft(&self, ends: &Ends, internal: &mut [Atom]) -> Lane {
-        let mut log_det = Lane::default();
+        let mut slope = Lane([1.0; WIDTH]);
         for soft in &self.soft {
             let Some(map) = &soft.map else { continue };
             let lane = &mut internal[soft.slot.0][soft.slot.1].0;
             for (i, angle) in lane.iter_mut().enumerate() {
-                let (image, log_slope) = map.apply(ends.from_beta[i], ends.to_beta[i], *angle);
+                let (image, change) = map.apply(ends.from_beta[i], ends.to_beta[i], *angle);
                 *angle = image;
-                log_det.0[i] += log_slope;
+                slope.0[i] *= change;
             }
         }
         for Residue { slots: [phi, psi], map } in &self.residues {
             for i in 0..WIDTH {
                 let angles = [internal[phi.0][phi.1].0[i], internal[psi.0][psi.1].0[i]];
-                let (image, log_slope) = map.apply(ends.from_beta[i], ends.to_beta[i], angles);
+                let (image, change) = map.apply(ends.from_beta[i], ends.to_beta[i], angles);
                 internal[phi.0][phi.1].0[i] = image[0];
                 internal[psi.0][psi.1].0[i] = image[1];
-                log_det.0[i] += log_slope;
+                slope.0[i] *= change;
             }
         }
-        log_det
+        slope
     }
 
     /// Features of the block's soft torsions.
@@ -269,6 +354,8 @@ struct Place<'a> {
     internal: &'a mut [Atom],
     features: &'a mut [Lane],
     deviations: &'a [Lane],
+    /// Determinant of the map of the soft torsions.
+    slope: Lane,
     log_det: &'a mut Lane,
 }
 
@@ -276,13 +363,13 @@ impl Kernel for Place<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Self { flow, ends, internal, features, deviations, log_det } = self;
+        let Self { flow, ends, internal, features, deviations, slope, log_det } = self;
         flow.write_features::<L>(internal, features);
         let to = L::load(&ends.to.0);
         let t = to * L::splat(1.0 / flow.chart.temperatures.reference);
         let log_ratio = ln(to / L::load(&ends.from.0));
         let half_turn = L::splat(std::f64::consts::PI);
-        let mut total = L::load(&log_det.0);
+        let mut total = ln(L::load(&slope.0));
         for (stiff, deviation) in flow.stiff.iter().zip(deviations) {
             let log_factor = log_ratio * L::splat(stiff.exponent);
             let deviation = L::load(&deviation.0) * exp(log_factor);
@@ -296,6 +383,12 @@ impl Kernel for Place<'_> {
         }
         total.store(&mut log_det.0);
     }
+}
+
+/// Indices of soft torsions, and of everything else.
+fn soft_and_stiff(internal: &InternalCoordinates) -> (Vec<usize>, Vec<usize>) {
+    let coordinates = internal.coordinates();
+    (0..coordinates.len()).partition(|&c| !coordinates[c].kind.is_stiff())
 }
 
 /// The features of one row, and T / T_reference.
@@ -375,8 +468,7 @@ fn fit_stiff(
     }
     let mut fitted = Vec::new();
     for (k, &c) in stiff.iter().enumerate() {
-        let near = chart.internal.axes_within(REACH, c, soft);
-        let mut inputs = features.of(|torsion| near[torsion]);
+        let mut inputs = features.near(&chart.internal, c, soft);
         inputs.push(count);
         let singular = || MoleculeError::Fit("the samples do not determine the means".into());
         let coefficients = ridge.solve(k, &inputs, PENALTY).ok_or_else(singular)?;
@@ -426,36 +518,44 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     xy / xx
 }
 
+/// What is fitted to a soft torsion on its own.
+fn circle_model(kind: CoordinateKind) -> Option<CircleModel> {
+    match kind {
+        // Cis and trans apart.
+        CoordinateKind::Torsion(TorsionKind::Omega) => {
+            let cut = Cut::Halves(-std::f64::consts::FRAC_PI_2);
+            Some(CircleModel { symmetry: 1, harmonics: 4, cut })
+        }
+        // Cut where the group eclipses.
+        CoordinateKind::Torsion(TorsionKind::Methyl) => {
+            Some(CircleModel { symmetry: 3, harmonics: 2, cut: Cut::Lowest })
+        }
+        _ => None,
+    }
+}
+
 fn fit_soft(chart: &Chart, c: usize, chains: &[(f64, Vec<f64>)]) -> Soft {
     let dim = chart.internal.dim();
-    let angles: Vec<(f64, Vec<f64>)> =
-        chains.iter().map(|(beta, rows)| (*beta, rows[c..].iter().step_by(dim).copied().collect())).collect();
-    let map = match chart.internal.coordinates()[c].kind {
-        // Cis and trans apart; methyl groups cut where they eclipse.
-        CoordinateKind::Torsion(TorsionKind::Omega) => {
-            Some(CircleMap::fit(&angles, 1, 4, Cut::Halves(-std::f64::consts::FRAC_PI_2)))
-        }
-        CoordinateKind::Torsion(TorsionKind::Methyl) => Some(CircleMap::fit(&angles, 3, 2, Cut::Lowest)),
-        _ => None,
-    };
+    let angles = |rows: &[f64]| rows[c..].iter().step_by(dim).copied().collect();
+    let map = circle_model(chart.internal.coordinates()[c].kind).map(|model| {
+        let chains: Vec<(f64, Vec<f64>)> = chains.iter().map(|(beta, rows)| (*beta, angles(rows))).collect();
+        CircleMap::fit(&chains, model)
+    });
     Soft { slot: chart.internal.slot(c), map }
 }
 
-fn fit_residues(chart: &Chart, chains: &[(f64, Vec<f64>)]) -> Vec<Residue> {
-    let internal = &chart.internal;
-    let dim = internal.dim();
+/// φ and ψ of each residue that has both.
+fn residues(internal: &InternalCoordinates) -> Vec<[usize; 2]> {
     let axis = |c: usize| &internal.coordinates()[c].atoms[1..3];
-    let mut residues = Vec::new();
-    for phi in internal.torsions(TorsionKind::Phi) {
-        // The two axes N–Cα and Cα–C share Cα.
-        let shares = |psi: &usize| axis(*psi).iter().any(|atom| axis(phi).contains(atom));
-        let Some(psi) = internal.torsions(TorsionKind::Psi).find(shares) else { continue };
-        let angles: Vec<(f64, Vec<[f64; 2]>)> = chains
-            .iter()
-            .map(|(beta, rows)| (*beta, rows.chunks(dim).map(|row| [row[phi], row[psi]]).collect()))
-            .collect();
-        residues
-            .push(Residue { slots: [internal.slot(phi), internal.slot(psi)], map: TorusMap::fit(&angles) });
-    }
-    residues
+    // The two axes N–Cα and Cα–C share Cα.
+    let shares = |phi: usize, psi: usize| axis(psi).iter().any(|atom| axis(phi).contains(atom));
+    let partner = |phi| Some([phi, internal.torsions(TorsionKind::Psi).find(|&psi| shares(phi, psi))?]);
+    internal.torsions(TorsionKind::Phi).filter_map(partner).collect()
+}
+
+fn fit_residue(chart: &Chart, [phi, psi]: [usize; 2], chains: &[(f64, Vec<f64>)]) -> Residue {
+    let dim = chart.internal.dim();
+    let angles = |rows: &[f64]| rows.chunks(dim).map(|row| [row[phi], row[psi]]).collect();
+    let chains: Vec<(f64, Vec<[f64; 2]>)> = chains.iter().map(|(beta, rows)| (*beta, angles(rows))).collect();
+    Residue { slots: [phi, psi].map(|c| chart.internal.slot(c)), map: TorusMap::fit(&chains) }
 }

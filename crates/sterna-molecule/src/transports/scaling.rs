@@ -1,6 +1,6 @@
 //! Temperature scaling: the stiff coordinates of a harmonic molecule spread as √T about their means.
 
-use super::{ChainSamples, Chart, Direction, Ends, Temperatures, circular_mean};
+use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures, circular_mean};
 use crate::kernel::Atom;
 use crate::lane_math::{Lane, wrap_lanes};
 use crate::{Molecule, MoleculeError};
@@ -68,6 +68,30 @@ impl TemperatureScaling {
                 stiff.push(Stiff { slot: chart.internal.slot(c), dihedral, mean });
             }
         }
+        Ok(Self { chart, stiff })
+    }
+
+    /// The means, as plain numbers: [`from_parameters`](Self::from_parameters) makes the same transport.
+    pub fn parameters(&self) -> Vec<f64> {
+        self.stiff.iter().map(|stiff| stiff.mean).collect()
+    }
+
+    /// The transport with the given [`parameters`](Self::parameters), of the same molecule.
+    pub fn from_parameters(
+        molecule: &Molecule,
+        temperatures: Temperatures,
+        parameters: &[f64],
+    ) -> Result<Self, MoleculeError> {
+        let chart = Chart::new(molecule, temperatures)?;
+        let mut rest = Parameters(parameters);
+        let mut stiff = Vec::new();
+        for (c, coordinate) in chart.internal.coordinates().iter().enumerate() {
+            if coordinate.kind.is_stiff() {
+                let (slot, dihedral) = (chart.internal.slot(c), coordinate.kind.is_dihedral());
+                stiff.push(Stiff { slot, dihedral, mean: rest.one()? });
+            }
+        }
+        rest.end()?;
         Ok(Self { chart, stiff })
     }
 

@@ -38,20 +38,33 @@ pub(super) struct TorusMap {
     cuts: [f64; 2],
     /// Increasing.
     betas: Vec<f64>,
+    /// At each β, the coefficients of the fitted density …
+    fits: Vec<Vec<f64>>,
+    /// … and its table.
     tables: Vec<Table>,
+}
+
+/// Coefficients of a density.
+pub(super) const PARAMETERS: usize = ((2 * ORDER + 1) * (2 * ORDER + 1) - 1) as usize;
+
+/// Densities on cells of circles cut at `cuts`.
+fn family(cells: usize, cuts: [f64; 2]) -> ExponentialFamily {
+    let middle = |cut: f64, i: usize| cut + TAU * (i as f64 + 0.5) / cells as f64;
+    let grid = (0..cells * cells).map(|k| [middle(cuts[0], k / cells), middle(cuts[1], k % cells)]);
+    ExponentialFamily::new(PARAMETERS, grid, features)
 }
 
 impl TorusMap {
     /// Fits the pairs of angles of each chain (β increasing).
     pub(super) fn fit(chains: &[(f64, Vec<[f64; 2]>)]) -> Self {
-        let grid = |cells: usize, cuts: [f64; 2]| {
-            let middle = move |cut: f64, i: usize| cut + TAU * (i as f64 + 0.5) / cells as f64;
-            (0..cells * cells).map(move |k| [middle(cuts[0], k / cells), middle(cuts[1], k % cells)])
-        };
-        let dim = ((2 * ORDER + 1) * (2 * ORDER + 1) - 1) as usize;
-        let coarse = ExponentialFamily::new(dim, grid(FIT_CELLS, [0.0; 2]), features);
-        let fits: Vec<Vec<f64>> =
-            chains.iter().map(|(_, angles)| coarse.fit(angles.iter(), features)).collect();
+        let coarse = family(FIT_CELLS, [0.0; 2]);
+        let fits = chains.iter().map(|(_, angles)| coarse.fit(angles.iter(), features)).collect();
+        Self::new(chains.iter().map(|(beta, _)| *beta).collect(), fits)
+    }
+
+    /// From the coefficients at each β (increasing).
+    pub(super) fn new(betas: Vec<f64>, fits: Vec<Vec<f64>>) -> Self {
+        let coarse = family(FIT_CELLS, [0.0; 2]);
         let mut marginals = [vec![0.0; FIT_CELLS], vec![0.0; FIT_CELLS]];
         for fit in &fits {
             for (k, mass) in coarse.masses(fit, 0.0).iter().enumerate() {
@@ -69,7 +82,7 @@ impl TorusMap {
         let other = lowest(&marginals[1], 0, FIT_CELLS);
         let cuts = [first, other].map(|i| TAU * (i as f64 + 0.5) / FIT_CELLS as f64);
         let rows = (barrier - first) * CELLS / FIT_CELLS;
-        let fine = ExponentialFamily::new(dim, grid(CELLS, cuts), features);
+        let fine = family(CELLS, cuts);
         let table = |fit: &Vec<f64>| {
             let mut masses = fine.masses(fit, UNIFORM);
             let (one, two) = masses.split_at_mut(rows * CELLS);
@@ -77,10 +90,15 @@ impl TorusMap {
             Table::new(&masses)
         };
         let tables = fits.iter().map(table).collect();
-        Self { cuts, betas: chains.iter().map(|(beta, _)| *beta).collect(), tables }
+        Self { cuts, betas, fits, tables }
     }
 
-    /// The image of two angles between two β, with the log of the map's determinant.
+    /// The coefficients at each β.
+    pub(super) fn fits(&self) -> &[Vec<f64>] {
+        &self.fits
+    }
+
+    /// The image of two angles between two β, with the map's determinant.
     pub(super) fn apply(&self, from: f64, to: f64, angles: [f64; 2]) -> ([f64; 2], f64) {
         let (from, to) = (self.between(from), self.between(to));
         let (cell, turns) = self.place(0, angles[0]);
@@ -99,7 +117,7 @@ impl TorusMap {
         // The product of the two slopes: marginal times conditional is the joint.
         let marginal = (from.first(i + 1) - from.first(i)) / from.second(i, CELLS);
         let marginal_to = (to.first(i_to + 1) - to.first(i_to)) / to.second(i_to, CELLS);
-        ([first, second], (mass * marginal / (mass_to * marginal_to)).ln())
+        ([first, second], mass * marginal / (mass_to * marginal_to))
     }
 
     /// Cells and whole turns from the cut.
@@ -212,10 +230,10 @@ mod tests {
             let mut checked = 0;
             for i in 0..2000 {
                 let x = [0.618_033_988, 0.732_050_807].map(|k| TAU * ((i as f64 * k).fract() - 0.5));
-                let (y, log_det) = map.apply(from, to, x);
-                let (back, log_back) = map.apply(to, from, y);
+                let (y, det) = map.apply(from, to, x);
+                let (back, det_back) = map.apply(to, from, y);
                 assert!((back[0] - x[0]).abs() < 1e-9 && (back[1] - x[1]).abs() < 1e-9, "{x:?} {back:?}");
-                assert!((log_det + log_back).abs() < 1e-7);
+                assert!((det * det_back - 1.0).abs() < 1e-7);
                 // Within cells, here and there, the map is affine and triangular.
                 let h = 1e-4;
                 let cells = |p: [f64; 2]| [0, 1].map(|axis| map.place(axis, p[axis]).0.floor());
@@ -223,8 +241,8 @@ mod tests {
                     .map(|s| ([x[0] + s[0], x[1] + s[1]], map.apply(from, to, [x[0] + s[0], x[1] + s[1]]).0));
                 let same = [a, b, c, d].iter().all(|(p, q)| cells(*p) == cells(x) && cells(*q) == cells(y));
                 if same {
-                    let det = (a.1[0] - b.1[0]) * (c.1[1] - d.1[1]) / (4.0 * h * h);
-                    assert!((det.ln() - log_det).abs() < 1e-6, "{det} {}", log_det.exp());
+                    let found = (a.1[0] - b.1[0]) * (c.1[1] - d.1[1]) / (4.0 * h * h);
+                    assert!((found / det - 1.0).abs() < 1e-6, "{found} {det}");
                     checked += 1;
                 }
             }
