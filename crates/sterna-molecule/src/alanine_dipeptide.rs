@@ -1,4 +1,4 @@
-//! Alanine dipeptide, ACE-ALA-NME, in vacuum with amber14/protein.ff14SB: the paper's molecule (§6.3), built in.
+//! Alanine dipeptide, ACE-ALA-NME, in vacuum with amber14/protein.ff14SB: the paper's molecule (§6.5), built in.
 
 use crate::{Molecule, MoleculeError, System, Topology};
 

@@ -1,5 +1,5 @@
 //! Molecules as targets: force fields in vacuum read from OpenMM, internal coordinates, and transports
-//! between temperatures in closed form (the paper's alanine dipeptide, §6.3 and App. E).
+//! between temperatures in closed form (the paper's alanine dipeptide, §6.5 and App. E).
 //!
 //! - [`System`] holds the terms, read from the XML that OpenMM's `XmlSerializer` writes; [`ForceField`] evaluates them
 //!   for eight conformations at a time;

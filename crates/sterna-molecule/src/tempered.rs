@@ -1,4 +1,4 @@
-//! The tempered path of a molecule (§6.3): the same energy from a hot reference to the target's temperature.
+//! The tempered path of a molecule (§6.5): the same energy from a hot reference to the target's temperature.
 //! log π^β = −U/(kB T) with 1/T linear in β, so β scales the target's log density. The reference has local moves
 //! like any other chain; log Z is relative to it (errata E15).
 
