@@ -2,7 +2,7 @@
 //!
 //! A small parallel tempering of its own, 4 chains from 1200 to 300 K on a geometric ladder with 5 leapfrog
 //! steps: plain, with temperature scaling, and with the conditional affine transport. Prints rejection rates,
-//! round trips per ladder, and the mean energy at 300 K, which no transport may change. Transports are fitted to earlier runs. With a third argument the moves
+//! round trips per ladder, and energy and basins at 300 K, which no transport may change. Transports are fitted to earlier runs. With a third argument the moves
 //! have the atoms' masses, otherwise unit masses.
 
 use std::time::Instant;
@@ -10,7 +10,8 @@ use sterna::streams::{Phase, Streams};
 use sterna::transport::{Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 use sterna_molecule::{
-    ChainSamples, ConditionalAffine, Molecule, TemperatureScaling, Temperatures, alanine_dipeptide,
+    Basin, ChainSamples, ConditionalAffine, Molecule, TemperatureScaling, Temperatures, alanine_dipeptide,
+    dihedral,
 };
 
 const CHAINS: usize = 4;
@@ -41,6 +42,8 @@ struct Record {
     round_trips: usize,
     /// Sum over iterations of the energy at 300 K (kJ/mol), by ladder.
     energy: Vec<f64>,
+    /// Visits at 300 K to each basin, by ladder.
+    visits: Vec<[f64; 4]>,
     samples: [Vec<f64>; CHAINS],
 }
 
@@ -205,7 +208,10 @@ impl Ladders {
     }
 
     fn run(&mut self, iterations: u64, keep_every: u64, flow: Option<&dyn Flow>) -> Record {
-        let mut record = Record { energy: vec![0.0; self.x.rows() / CHAINS], ..Record::default() };
+        let ladders = self.x.rows() / CHAINS;
+        let mut record =
+            Record { energy: vec![0.0; ladders], visits: vec![[0.0; 4]; ladders], ..Record::default() };
+        let mut cartesian = vec![0.0; 3 * self.molecule.atoms()];
         // 0: has not been at the reference; 1: at the reference last; 2: at the target since.
         let mut leg = vec![0; self.x.rows()];
         for t in 0..iterations {
@@ -219,6 +225,10 @@ impl Ladders {
             self.iteration += 1;
             for (row, &chain) in self.chain.iter().enumerate() {
                 if chain == CHAINS - 1 {
+                    self.molecule.mean_free().to_cartesian(self.x.row(row), &mut cartesian);
+                    let basin =
+                        Basin::of(dihedral(&cartesian, [4, 6, 8, 14]), dihedral(&cartesian, [6, 8, 14, 16]));
+                    record.visits[row / CHAINS][basin as usize] += 1.0;
                     record.energy[row / CHAINS] -= self.now.log_density[row] * self.molecule.thermal_energy();
                 }
             }
@@ -262,16 +272,32 @@ fn main() {
         let rejection: Vec<f64> = record.rejection.iter().zip(record.proposals).map(|(r, n)| r / n).collect();
         let inefficiency: f64 = rejection.iter().map(|r| r / (1.0 - r)).sum();
         let energies: Vec<f64> = record.energy.iter().map(|e| e / iterations as f64).collect();
-        let mean = energies.iter().sum::<f64>() / count as f64;
-        let variance = energies.iter().map(|e| (e - mean) * (e - mean)).sum::<f64>() / (count as f64 - 1.0);
+        let (energy, energy_error) = mean_and_error(&energies);
         println!(
             "{name:20} rejection {rejection:.3?}, sum {:.2}; round trips per ladder {:.0} (predicted {:.0}); \
-             mean energy at 300 K {mean:.3} ± {:.3} kJ/mol; {:.1} s",
+             {:.1} s\n    \
+             at 300 K: energy {energy:.3} ± {energy_error:.3} kJ/mol",
             rejection.iter().sum::<f64>(),
             record.round_trips as f64 / count as f64,
             iterations as f64 / (2.0 + 2.0 * inefficiency),
-            (variance / count as f64).sqrt(),
             start.elapsed().as_secs_f64()
         );
+        let share = |basin: Basin, all: &[Basin]| {
+            let of = |visits: &[f64; 4]| {
+                visits[basin as usize] / all.iter().map(|b| visits[*b as usize]).sum::<f64>()
+            };
+            let (mean, error) = mean_and_error(&record.visits.iter().map(of).collect::<Vec<f64>>());
+            format!("{} {mean:.4} ± {error:.4}", basin.name())
+        };
+        let left = [Basin::C7eq, Basin::C5, Basin::Alpha];
+        let shares: Vec<String> = left.iter().map(|&basin| share(basin, &left)).collect();
+        println!("    {}, and given that φ < 0: {}", share(Basin::C7ax, &Basin::ALL), shares.join(", "));
     }
+}
+
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
+    (mean, (variance / n).sqrt())
 }

@@ -93,6 +93,9 @@ impl System {
 
     /// Do the terms name atoms that exist, with finite parameters?
     pub fn validate(&self) -> Result<(), MoleculeError> {
+        if self.masses.is_empty() {
+            return Err(MoleculeError::TooFewAtoms { found: 0, needed: 1 });
+        }
         for (i, &mass) in self.masses.iter().enumerate() {
             positive(&format!("atom {i}"), "mass", mass)?;
         }
@@ -111,6 +114,8 @@ impl System {
         for (i, torsion) in self.torsions.iter().enumerate() {
             let term = format!("torsion {i}");
             self.check_atoms(&term, &torsion.atoms)?;
+            let multiple = f64::from(torsion.periodicity);
+            check(multiple <= 64.0, &term, "periodicity", multiple, "at most 64")?;
             finite(&term, "phase", torsion.phase)?;
             finite(&term, "k", torsion.stiffness)?;
         }

@@ -80,6 +80,10 @@ fn wrong_numbers_are_shown_with_their_line() {
         MoleculeError::AtomOutOfRange { .. } | MoleculeError::ParticleCount { .. }
     ));
     assert!(matches!(broken("<Bonds>", "<Links>"), MoleculeError::Xml(_)));
+    let text = broken("periodicity=\"3\"", "periodicity=\"4000000000\"").to_string();
+    assert!(text.contains("periodicity = 4000000000 is not at most 64"), "{text}");
+    let nothing = "<System type=\"System\"><Particles/><Constraints/><Forces/></System>";
+    assert!(matches!(System::from_xml(nothing), Err(MoleculeError::TooFewAtoms { found: 0, .. })));
 }
 
 #[test]
