@@ -1,5 +1,7 @@
 //! Transports between temperatures: inverses, determinants, and twins that lack something and are caught.
 
+mod common;
+
 use sterna::streams::{Phase, Streams};
 use sterna::transport::{Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
@@ -12,9 +14,10 @@ const PATH: Temperatures = Temperatures { reference: 1200.0, target: 300.0 };
 
 /// Points of a short walk at β, by Hamiltonian Monte Carlo from the minimum.
 fn walk(molecule: &Molecule, beta: f64, seed: u64) -> Batch {
+    let step = 0.0011;
     let (rows, dim) = (32, molecule.dim());
     let factor = PATH.target / PATH.at(beta);
-    let step = 0.0011 / factor.sqrt();
+    let step = step / factor.sqrt();
     let streams = Streams::new(seed);
     let keys: Vec<u32> = (0..rows as u32).collect();
     let mut x = Batch::from_vec(dim, molecule.start().repeat(rows));
@@ -64,6 +67,12 @@ struct Fixture {
 }
 
 impl Fixture {
+    /// Made once for all tests.
+    fn get() -> &'static Self {
+        static FIXTURE: std::sync::OnceLock<Fixture> = std::sync::OnceLock::new();
+        FIXTURE.get_or_init(Self::new)
+    }
+
     fn new() -> Self {
         let molecule = alanine_dipeptide(PATH.target).unwrap();
         let samples: Vec<(f64, Batch)> = [1200.0, 600.0, 300.0]
@@ -176,7 +185,7 @@ fn worst_log_det(flow: &dyn Flow, points: &Batch) -> f64 {
 
 #[test]
 fn flows_invert_have_the_right_determinant_and_ignore_the_batch() {
-    let fixture = Fixture::new();
+    let fixture = Fixture::get();
     for (name, flow) in fixture.flows() {
         // Inverse, on pairs that were fitted and on others.
         for (beta, points) in &fixture.samples {
@@ -218,7 +227,7 @@ fn flows_invert_have_the_right_determinant_and_ignore_the_batch() {
 
 #[test]
 fn transports_bring_neighbouring_temperatures_together() {
-    let fixture = Fixture::new();
+    let fixture = Fixture::get();
     // Mean acceptance probability of swaps between 1200 K and 600 K on fresh samples.
     let (hot, cold) = (PATH.beta(1200.0), PATH.beta(600.0));
     let (a, b) = (walk(&fixture.molecule, hot, 11), walk(&fixture.molecule, cold, 12));
@@ -254,7 +263,7 @@ fn transports_bring_neighbouring_temperatures_together() {
 
 #[test]
 fn rows_without_an_image_stay_and_are_rejected() {
-    let fixture = Fixture::new();
+    let fixture = Fixture::get();
     // The mirror image: impropers far from their means, pushed beyond half a turn on the way to 1200 K.
     let start = fixture.molecule.start();
     let mirrored: Vec<f64> =
@@ -275,8 +284,35 @@ fn rows_without_an_image_stay_and_are_rejected() {
 }
 
 #[test]
+fn other_molecules_have_sound_transports_too() {
+    for reference in common::references().into_iter().skip(1) {
+        let start = &reference.conformations[0].positions;
+        let molecule = Molecule::new(reference.system, start, PATH.target).unwrap().mass_weighted();
+        let samples = [0.0, 1.0].map(|beta| (beta, walk(&molecule, beta, 5)));
+        let chains = [0, 1].map(|i| ChainSamples { beta: samples[i].0, points: &samples[i].1 });
+        let scaling = TemperatureScaling::fit(&molecule, PATH, &chains).unwrap();
+        let affine = ConditionalAffine::fit(&molecule, PATH, &chains).unwrap();
+        let flows: [&dyn Flow; 2] = [&scaling, &affine];
+        for flow in flows {
+            let pairs = vec![Interval { lower: 0.0, upper: 0.4 }; 32];
+            let from = rows_of(&samples[0].1, 0..32);
+            let (mut x, mut there, mut back) = (from.clone(), vec![0.0; 32], vec![0.0; 32]);
+            flow.forward(&pairs, &mut x, &mut there).unwrap();
+            flow.inverse(&pairs, &mut x, &mut back).unwrap();
+            for i in 0..32 {
+                let error = x.row(i).iter().zip(from.row(i)).fold(0.0f64, |e, (a, b)| e.max((a - b).abs()));
+                assert!(error < 1e-9, "{}: {error}", reference.name);
+                assert!((there[i] + back[i]).abs() < 1e-7, "{}", reference.name);
+            }
+            let error = worst_log_det(flow, &samples[0].1);
+            assert!(error < 1e-5, "{}: log |det| is wrong by {error}", reference.name);
+        }
+    }
+}
+
+#[test]
 fn parameters_make_the_same_transport() {
-    let fixture = Fixture::new();
+    let fixture = Fixture::get();
     let molecule = &fixture.molecule;
     let (scaling, affine) = (fixture.scaling.parameters(), fixture.affine.parameters());
     let copies: [Box<dyn Flow>; 2] = [
