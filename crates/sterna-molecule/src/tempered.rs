@@ -1,0 +1,121 @@
+//! The tempered path of a molecule (§6.5): the same energy from a hot reference to the target's temperature.
+//! log π^β = −U/(kB T) with 1/T linear in β, so β scales the target's log density. The reference has local moves
+//! like any other chain; log Z is relative to it (errata E15).
+
+use crate::{Molecule, MoleculeError, Temperatures};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use sterna::path::{AnnealingPath, Points};
+use sterna::streams::{PhaseKey, Streams};
+use sterna::{Batch, Result, Target};
+
+/// Spread of the start about the molecule's own conformation, in its coordinates (nm): a fraction of a vibration.
+const START_SPREAD: f64 = 1e-4;
+
+/// A molecule from a reference temperature to its own.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::path::{AnnealingPath, Points};
+/// use sterna_molecule::{TemperedPath, alanine_dipeptide};
+///
+/// let molecule = Arc::new(alanine_dipeptide(300.0).unwrap());
+/// let path = TemperedPath::new(molecule.clone(), 1200.0).unwrap();
+/// let mut points = Points::zeros(2, path.dim());
+/// points.x.row_mut(0).copy_from_slice(molecule.start());
+/// points.x.row_mut(1).copy_from_slice(molecule.start());
+/// path.evaluate(&[0.0, 1.0], &mut points).unwrap();
+/// assert!((4.0 * points.log_density[0] - points.log_density[1]).abs() < 1e-12);
+/// ```
+pub struct TemperedPath {
+    molecule: Arc<Molecule>,
+    temperatures: Temperatures,
+    evaluations: AtomicU64,
+}
+
+impl TemperedPath {
+    /// From `reference` (K) to the molecule's temperature.
+    pub fn new(molecule: Arc<Molecule>, reference: f64) -> std::result::Result<Self, MoleculeError> {
+        if !(reference.is_finite() && reference > 0.0) {
+            return Err(MoleculeError::Temperature(reference));
+        }
+        let temperatures = Temperatures { reference, target: molecule.temperature() };
+        Ok(Self { molecule, temperatures, evaluations: AtomicU64::new(0) })
+    }
+
+    /// The molecule at the target's temperature.
+    pub fn molecule(&self) -> &Molecule {
+        &self.molecule
+    }
+
+    /// The temperatures at both ends.
+    pub fn temperatures(&self) -> Temperatures {
+        self.temperatures
+    }
+
+    /// log π^β over log π: T_target / T, linear in β.
+    fn factor(&self, beta: f64) -> f64 {
+        (1.0 - beta) * (self.temperatures.target / self.temperatures.reference) + beta
+    }
+}
+
+impl AnnealingPath for TemperedPath {
+    fn dim(&self) -> usize {
+        self.molecule.dim()
+    }
+
+    fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
+        self.evaluations.fetch_add(points.rows() as u64, Ordering::Relaxed);
+        self.molecule.evaluate(&points.x, &mut points.target)?;
+        self.move_to(betas, points)
+    }
+
+    fn move_to(&self, betas: &[f64], points: &mut Points) -> Result<()> {
+        let hottest = self.factor(0.0);
+        for (i, &beta) in betas.iter().enumerate() {
+            let factor = self.factor(beta);
+            points.log_density[i] = factor * points.target.log_density[i];
+            points.log_reference[i] = hottest * points.target.log_density[i];
+            let scores = points.score.row_mut(i).iter_mut().zip(points.target.score.row(i));
+            scores.for_each(|(score, target)| *score = factor * target);
+        }
+        Ok(())
+    }
+
+    fn slopes(&self, _betas: &[f64], points: &Points, out: &mut [f64]) -> Result<()> {
+        let slope = self.factor(1.0) - self.factor(0.0);
+        out.iter_mut()
+            .zip(&points.target.log_density)
+            .for_each(|(out, log_density)| *out = slope * log_density);
+        Ok(())
+    }
+
+    /// Where replicas start: the molecule's own conformation, hardly disturbed. No draws from the reference.
+    fn draw_reference(
+        &self,
+        streams: &Streams,
+        phase: PhaseKey,
+        iteration: u64,
+        rows: &[u32],
+        x: &mut Batch,
+    ) {
+        streams.normals(phase, iteration, rows, x);
+        for x in x.as_mut_slice().chunks_exact_mut(self.dim()) {
+            x.iter_mut()
+                .zip(self.molecule.start())
+                .for_each(|(x, start)| *x = x.mul_add(START_SPREAD, *start));
+        }
+    }
+
+    fn draws_reference(&self) -> bool {
+        false
+    }
+
+    fn log_z(&self) -> Option<f64> {
+        None
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.evaluations.load(Ordering::Relaxed)
+    }
+}

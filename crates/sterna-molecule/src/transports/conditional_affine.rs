@@ -1,0 +1,561 @@
+//! Conditional affine transport: stiff coordinates are scaled about means that follow the soft torsions.
+//!
+//! One ridge regression, pooled over all temperatures, gives the means as trigonometric polynomials of the soft
+//! torsions nearby plus a shift linear in T; residuals spread as a power of T fitted per coordinate (near ½).
+//! Torsions of peptide bonds and methyl groups move by monotone maps of their own marginals, φ and ψ of a residue by
+//! a map of their joint distribution; others stay.
+
+use super::circle::{CircleMap, CircleModel, Cut};
+use super::regression::Ridge;
+use super::torus::{PARAMETERS as TORUS_PARAMETERS, TorusMap};
+use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures, circular_mean, wrap};
+use crate::bond_graph::TorsionKind;
+use crate::internal::{CoordinateKind, InternalCoordinates};
+use crate::kernel::Atom;
+use crate::lane_math::{Lane, sin_cos, wrap_lanes};
+use crate::{Molecule, MoleculeError};
+use std::cell::RefCell;
+use sterna::Batch;
+use sterna::lanes::{Kernel, Lanes, Portable, WIDTH, dispatch, exp, ln};
+use sterna::transport::{Flow, Interval};
+
+/// Multiples of each soft torsion among the features.
+const HARMONICS: usize = 3;
+
+/// Ridge penalty: as if so many samples had shown no dependence on a feature.
+const PENALTY: f64 = 30.0;
+
+/// A soft torsion, with its map where it has one.
+#[derive(Clone, Debug)]
+struct Soft {
+    slot: (usize, usize),
+    map: Option<CircleMap>,
+}
+
+/// φ and ψ about the same Cα, and their map.
+#[derive(Clone, Debug)]
+struct Residue {
+    slots: [(usize, usize); 2],
+    map: TorusMap,
+}
+
+/// A stiff coordinate.
+#[derive(Clone, Debug)]
+struct Stiff {
+    slot: (usize, usize),
+    dihedral: bool,
+    /// Deviations are regressed about this.
+    centre: f64,
+    /// The spread of residuals goes as T to this power.
+    exponent: f64,
+    /// Change of the mean with T / T_reference.
+    drift: f64,
+    /// Features of the torsions nearby, with their coefficients.
+    weights: Vec<(usize, f64)>,
+}
+
+/// A stiff coordinate depends on torsions about axes at most this many bonds away.
+const REACH: usize = 1;
+
+/// Trigonometric polynomials of the soft torsions: each alone, and neighbours in pairs.
+#[derive(Clone, Debug)]
+struct Features {
+    soft: usize,
+    pairs: Vec<(usize, usize)>,
+}
+
+impl Features {
+    fn new(internal: &InternalCoordinates, soft: &[usize]) -> Self {
+        let axis = |c: usize| &internal.coordinates()[c].atoms[1..3];
+        let mut pairs = Vec::new();
+        for (j, &b) in soft.iter().enumerate() {
+            for (i, &a) in soft[..j].iter().enumerate() {
+                if axis(a).iter().any(|atom| axis(b).contains(atom)) {
+                    pairs.push((i, j));
+                }
+            }
+        }
+        Self { soft: soft.len(), pairs }
+    }
+
+    fn count(&self) -> usize {
+        1 + 2 * HARMONICS * self.soft + 4 * self.pairs.len()
+    }
+
+    /// The constant, and the features that involve only the wanted torsions.
+    fn of(&self, wanted: impl Fn(usize) -> bool) -> Vec<usize> {
+        let alone = (0..self.soft).flat_map(|torsion| {
+            let first = 1 + 2 * HARMONICS * torsion;
+            wanted(torsion).then_some(first..first + 2 * HARMONICS).into_iter().flatten()
+        });
+        let together = self.pairs.iter().enumerate().flat_map(|(k, &(a, b))| {
+            let first = 1 + 2 * HARMONICS * self.soft + 4 * k;
+            (wanted(a) && wanted(b)).then_some(first..first + 4).into_iter().flatten()
+        });
+        std::iter::once(0).chain(alone).chain(together).collect()
+    }
+
+    /// Those that a stiff coordinate depends on.
+    fn near(&self, internal: &InternalCoordinates, c: usize, soft: &[usize]) -> Vec<usize> {
+        let near = internal.axes_within(REACH, c, soft);
+        self.of(|torsion| near[torsion])
+    }
+
+    /// Writes the features of torsions given by their sines and cosines.
+    #[inline(always)]
+    fn write<L: Lanes>(&self, sin_cos: impl Fn(usize) -> (L, L), mut write: impl FnMut(usize, L)) {
+        write(0, L::splat(1.0));
+        let mut next = 1;
+        for torsion in 0..self.soft {
+            let (s, c) = sin_cos(torsion);
+            let (mut sn, mut cn) = (s, c);
+            for _ in 0..HARMONICS {
+                write(next, cn);
+                write(next + 1, sn);
+                next += 2;
+                (cn, sn) = (cn * c - sn * s, sn * c + cn * s);
+            }
+        }
+        for &(a, b) in &self.pairs {
+            let ((sa, ca), (sb, cb)) = (sin_cos(a), sin_cos(b));
+            for (k, product) in [ca * cb, ca * sb, sa * cb, sa * sb].into_iter().enumerate() {
+                write(next + k, product);
+            }
+            next += 4;
+        }
+    }
+}
+
+/// Stiff coordinates about means given the soft torsions, and maps of the torsions' own distributions.
+///
+/// ```no_run
+/// use sterna::Batch;
+/// use sterna_molecule::{ChainSamples, ConditionalAffine, Temperatures, alanine_dipeptide};
+///
+/// # fn draws(temperature: f64) -> Batch { todo!() }
+/// let molecule = alanine_dipeptide(300.0)?;
+/// let path = Temperatures { reference: 1200.0, target: 300.0 };
+/// let (hot, cold): (Batch, Batch) = (draws(1200.0), draws(300.0)); // a few thousand rows each
+/// let samples = [ChainSamples { beta: 0.0, points: &hot }, ChainSamples { beta: 1.0, points: &cold }];
+/// let flow = ConditionalAffine::fit(&molecule, path, &samples)?;
+/// let same = ConditionalAffine::from_parameters(&molecule, path, &flow.parameters())?;
+/// # Ok::<(), sterna_molecule::MoleculeError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ConditionalAffine {
+    chart: Chart,
+    features: Features,
+    /// Where on the path it was fitted, increasing.
+    betas: Vec<f64>,
+    soft: Vec<Soft>,
+    residues: Vec<Residue>,
+    stiff: Vec<Stiff>,
+}
+
+impl ConditionalAffine {
+    /// Fits all chains' samples at once; at least two chains, a few thousand draws each. What was fitted must not
+    /// also judge: take fresh samples for that.
+    pub fn fit(
+        molecule: &Molecule,
+        temperatures: Temperatures,
+        samples: &[ChainSamples],
+    ) -> Result<Self, MoleculeError> {
+        let chart = Chart::new(molecule, temperatures)?;
+        let mut chains = Vec::new();
+        for chain in samples {
+            chains.push((chain.beta, chart.internal_rows(chain.points)?));
+        }
+        chains.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (soft, stiff) = soft_and_stiff(&chart.internal);
+        let features = Features::new(&chart.internal, &soft);
+        let needed = 4 * features.count();
+        if chains.len() < 2 || chains.iter().any(|(_, rows)| rows.len() < needed * chart.internal.dim()) {
+            return Err(MoleculeError::Fit(format!(
+                "it needs at least two chains with {needed} usable samples each"
+            )));
+        }
+        let stiff = fit_stiff(&chart, &features, &soft, &stiff, &chains)?;
+        let residues =
+            residues(&chart.internal).iter().map(|&pair| fit_residue(&chart, pair, &chains)).collect();
+        let soft = soft.iter().map(|&c| fit_soft(&chart, c, &chains)).collect();
+        let betas = chains.iter().map(|(beta, _)| *beta).collect();
+        Ok(Self { chart, features, betas, soft, residues, stiff })
+    }
+
+    /// All that was fitted, as plain numbers: [`from_parameters`](Self::from_parameters) makes the same transport.
+    pub fn parameters(&self) -> Vec<f64> {
+        let mut out = vec![self.betas.len() as f64];
+        out.extend(&self.betas);
+        for stiff in &self.stiff {
+            out.extend([stiff.centre, stiff.exponent, stiff.drift]);
+            out.extend(stiff.weights.iter().map(|(_, weight)| weight));
+        }
+        let circles = self.soft.iter().filter_map(|soft| soft.map.as_ref()).flat_map(CircleMap::fits);
+        let tori = self.residues.iter().flat_map(|residue| residue.map.fits());
+        out.extend(circles.chain(tori).flatten());
+        out
+    }
+
+    /// The transport with the given [`parameters`](Self::parameters), of the same molecule.
+    pub fn from_parameters(
+        molecule: &Molecule,
+        temperatures: Temperatures,
+        parameters: &[f64],
+    ) -> Result<Self, MoleculeError> {
+        let chart = Chart::new(molecule, temperatures)?;
+        let mut rest = Parameters(parameters);
+        let chains = rest.one()? as usize;
+        let betas = rest.take(chains)?.to_vec();
+        if betas.is_empty() || betas.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(Parameters::wrong());
+        }
+        let (soft_index, stiff_index) = soft_and_stiff(&chart.internal);
+        let features = Features::new(&chart.internal, &soft_index);
+        let mut stiff = Vec::new();
+        for &c in &stiff_index {
+            let inputs = features.near(&chart.internal, c, &soft_index);
+            stiff.push(Stiff {
+                slot: chart.internal.slot(c),
+                dihedral: chart.internal.coordinates()[c].kind.is_dihedral(),
+                centre: rest.one()?,
+                exponent: rest.one()?,
+                drift: rest.one()?,
+                weights: inputs.iter().copied().zip(rest.take(inputs.len())?.iter().copied()).collect(),
+            });
+        }
+        let mut soft = Vec::new();
+        for &c in &soft_index {
+            let map = match circle_model(chart.internal.coordinates()[c].kind) {
+                Some(model) => {
+                    Some(CircleMap::new(betas.clone(), rest.rows(chains, model.parameters())?, model))
+                }
+                None => None,
+            };
+            soft.push(Soft { slot: chart.internal.slot(c), map });
+        }
+        let mut fitted = Vec::new();
+        for pair in residues(&chart.internal) {
+            let map = TorusMap::new(betas.clone(), rest.rows(chains, TORUS_PARAMETERS)?);
+            fitted.push(Residue { slots: pair.map(|c| chart.internal.slot(c)), map });
+        }
+        rest.end()?;
+        Ok(Self { chart, features, betas, soft, residues: fitted, stiff })
+    }
+
+    fn apply(
+        &self,
+        direction: Direction,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
+        thread_local! {
+            static SCRATCH: RefCell<Vec<Lane>> = const { RefCell::new(Vec::new()) };
+        }
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.resize(self.features.count() + self.stiff.len(), Lane::default());
+            let (features, deviations) = scratch.split_at_mut(self.features.count());
+            self.chart.transport(direction, pairs, x, log_det, |ends, internal| {
+                dispatch(Deviations { flow: self, ends, internal, features, deviations });
+                let slope = self.map_soft(ends, internal);
+                let mut log_det = Lane::default();
+                let place =
+                    Place { flow: self, ends, internal, features, deviations, slope, log_det: &mut log_det };
+                dispatch(place);
+                log_det
+            })
+        })
+    }
+
+    /// Moves the soft torsions that have a map; returns its determinant.
+    fn map_soft(&self, ends: &Ends, internal: &mut [Atom]) -> Lane {
+        let mut slope = Lane([1.0; WIDTH]);
+        for soft in &self.soft {
+            let Some(map) = &soft.map else { continue };
+            let lane = &mut internal[soft.slot.0][soft.slot.1].0;
+            for (i, angle) in lane.iter_mut().enumerate() {
+                let (image, change) = map.apply(ends.from_beta[i], ends.to_beta[i], *angle);
+                *angle = image;
+                slope.0[i] *= change;
+            }
+        }
+        for Residue { slots: [phi, psi], map } in &self.residues {
+            for i in 0..WIDTH {
+                let angles = [internal[phi.0][phi.1].0[i], internal[psi.0][psi.1].0[i]];
+                let (image, change) = map.apply(ends.from_beta[i], ends.to_beta[i], angles);
+                internal[phi.0][phi.1].0[i] = image[0];
+                internal[psi.0][psi.1].0[i] = image[1];
+                slope.0[i] *= change;
+            }
+        }
+        slope
+    }
+
+    /// Features of the block's soft torsions.
+    #[inline(always)]
+    fn write_features<L: Lanes>(&self, internal: &[Atom], features: &mut [Lane]) {
+        let angle = |torsion: usize| {
+            let slot = self.soft[torsion].slot;
+            sin_cos(L::load(&internal[slot.0][slot.1].0))
+        };
+        self.features.write(angle, |k, value: L| value.store(&mut features[k].0));
+    }
+
+    /// The mean of a stiff coordinate at relative temperature `t`.
+    #[inline(always)]
+    fn mean<L: Lanes>(&self, stiff: &Stiff, features: &[Lane], t: L) -> L {
+        let mut mean = t.mul_add(L::splat(stiff.drift), L::splat(stiff.centre));
+        for &(feature, weight) in &stiff.weights {
+            mean = L::load(&features[feature].0).mul_add(L::splat(weight), mean);
+        }
+        mean
+    }
+}
+
+impl Flow for ConditionalAffine {
+    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
+        self.apply(Direction::Forward, pairs, x, log_det)
+    }
+
+    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
+        self.apply(Direction::Inverse, pairs, x, log_det)
+    }
+}
+
+/// q − mean(soft, T) of each stiff coordinate.
+struct Deviations<'a> {
+    flow: &'a ConditionalAffine,
+    ends: &'a Ends,
+    internal: &'a [Atom],
+    features: &'a mut [Lane],
+    deviations: &'a mut [Lane],
+}
+
+impl Kernel for Deviations<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let Self { flow, ends, internal, features, deviations } = self;
+        flow.write_features::<L>(internal, features);
+        let t = L::load(&ends.from.0) * L::splat(1.0 / flow.chart.temperatures.reference);
+        for (stiff, out) in flow.stiff.iter().zip(deviations) {
+            let q = L::load(&internal[stiff.slot.0][stiff.slot.1].0);
+            let deviation = q - flow.mean(stiff, features, t);
+            let deviation = if stiff.dihedral { wrap_lanes(deviation) } else { deviation };
+            deviation.store(&mut out.0);
+        }
+    }
+}
+
+/// q = mean(soft, T) + scaled deviation.
+struct Place<'a> {
+    flow: &'a ConditionalAffine,
+    ends: &'a Ends,
+    internal: &'a mut [Atom],
+    features: &'a mut [Lane],
+    deviations: &'a [Lane],
+    /// Determinant of the map of the soft torsions.
+    slope: Lane,
+    log_det: &'a mut Lane,
+}
+
+impl Kernel for Place<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let Self { flow, ends, internal, features, deviations, slope, log_det } = self;
+        flow.write_features::<L>(internal, features);
+        let to = L::load(&ends.to.0);
+        let t = to * L::splat(1.0 / flow.chart.temperatures.reference);
+        let log_ratio = ln(to / L::load(&ends.from.0));
+        let half_turn = L::splat(std::f64::consts::PI);
+        let mut total = ln(L::load(&slope.0));
+        for (stiff, deviation) in flow.stiff.iter().zip(deviations) {
+            let log_factor = log_ratio * L::splat(stiff.exponent);
+            let deviation = L::load(&deviation.0) * exp(log_factor);
+            total = total + log_factor;
+            if stiff.dihedral {
+                let inside = deviation.abs().lt(half_turn);
+                total = L::select(inside, total, L::splat(f64::NEG_INFINITY));
+            }
+            let lane = &mut internal[stiff.slot.0][stiff.slot.1].0;
+            (flow.mean(stiff, features, t) + deviation).store(lane);
+        }
+        total.store(&mut log_det.0);
+    }
+}
+
+/// Indices of soft torsions, and of everything else.
+fn soft_and_stiff(internal: &InternalCoordinates) -> (Vec<usize>, Vec<usize>) {
+    let coordinates = internal.coordinates();
+    (0..coordinates.len()).partition(|&c| !coordinates[c].kind.is_stiff())
+}
+
+/// The features of one row, and T / T_reference.
+struct RowFeatures<'a> {
+    features: &'a Features,
+    soft: &'a [usize],
+    values: Vec<f64>,
+}
+
+impl RowFeatures<'_> {
+    fn at(&mut self, row: &[f64], t: f64) -> &[f64] {
+        let angle = |torsion: usize| {
+            let (s, c) = row[self.soft[torsion]].sin_cos();
+            (Portable::splat(s), Portable::splat(c))
+        };
+        let values = &mut self.values;
+        self.features.write(angle, |k, value: Portable| values[k] = value.to_array()[0]);
+        values[self.features.count()] = t;
+        &self.values
+    }
+}
+
+/// What the stiff coordinates are regressed about.
+struct Centres<'a> {
+    stiff: &'a [usize],
+    dihedral: Vec<bool>,
+    centre: Vec<f64>,
+}
+
+impl<'a> Centres<'a> {
+    fn new(chart: &Chart, stiff: &'a [usize], chains: &[(f64, Vec<f64>)]) -> Self {
+        let dim = chart.internal.dim();
+        let is_dihedral = |&c: &usize| chart.internal.coordinates()[c].kind.is_dihedral();
+        let mean = |&c: &usize| {
+            let values = || chains.iter().flat_map(|(_, rows)| rows[c..].iter().step_by(dim).copied());
+            if is_dihedral(&c) {
+                circular_mean(values())
+            } else {
+                values().sum::<f64>() / values().count() as f64
+            }
+        };
+        let centre = stiff.iter().map(mean).collect();
+        Self { stiff, dihedral: stiff.iter().map(is_dihedral).collect(), centre }
+    }
+
+    fn deviations(&self, row: &[f64], out: &mut [f64]) {
+        for (k, (&c, out)) in self.stiff.iter().zip(out).enumerate() {
+            *out = row[c] - self.centre[k];
+            if self.dihedral[k] {
+                *out = wrap(*out);
+            }
+        }
+    }
+}
+
+fn fit_stiff(
+    chart: &Chart,
+    features: &Features,
+    soft: &[usize],
+    stiff: &[usize],
+    chains: &[(f64, Vec<f64>)],
+) -> Result<Vec<Stiff>, MoleculeError> {
+    let dim = chart.internal.dim();
+    let centres = Centres::new(chart, stiff, chains);
+    let relative = |beta: f64| chart.temperatures.at(beta) / chart.temperatures.reference;
+    let count = features.count();
+    let mut row_features = RowFeatures { features, soft, values: vec![0.0; count + 1] };
+    let mut ridge = Ridge::new(count + 1, stiff.len());
+    let mut y = vec![0.0; stiff.len()];
+    for (beta, rows) in chains {
+        let t = relative(*beta);
+        for row in rows.chunks(dim) {
+            centres.deviations(row, &mut y);
+            // Residuals spread as √T: a cold sample weighs more.
+            ridge.add(1.0 / t, row_features.at(row, t), &y);
+        }
+    }
+    let mut fitted = Vec::new();
+    for (k, &c) in stiff.iter().enumerate() {
+        let mut inputs = features.near(&chart.internal, c, soft);
+        inputs.push(count);
+        let singular = || MoleculeError::Fit("the samples do not determine the means".into());
+        let coefficients = ridge.solve(k, &inputs, PENALTY).ok_or_else(singular)?;
+        let mut weights: Vec<(usize, f64)> = inputs.into_iter().zip(coefficients).collect();
+        let drift = weights.pop().map_or(0.0, |(_, drift)| drift);
+        fitted.push(Stiff {
+            slot: chart.internal.slot(c),
+            dihedral: centres.dihedral[k],
+            centre: centres.centre[k],
+            exponent: 0.5,
+            drift,
+            weights,
+        });
+    }
+    // ln of the residuals' spread against ln T, a line per coordinate.
+    let mut points = vec![Vec::new(); stiff.len()];
+    for (beta, rows) in chains {
+        let t = relative(*beta);
+        let mut squares = vec![0.0; stiff.len()];
+        for row in rows.chunks(dim) {
+            centres.deviations(row, &mut y);
+            let x = row_features.at(row, t);
+            for ((stiff, y), sum) in fitted.iter().zip(&y).zip(&mut squares) {
+                let mean = stiff.drift * t + stiff.weights.iter().map(|&(k, w)| x[k] * w).sum::<f64>();
+                let residual = if stiff.dihedral { wrap(y - mean) } else { y - mean };
+                *sum += residual * residual;
+            }
+        }
+        let count = (rows.len() / dim) as f64;
+        for (points, sum) in points.iter_mut().zip(squares) {
+            points.push((t.ln(), 0.5 * (sum / count).ln()));
+        }
+    }
+    for (stiff, points) in fitted.iter_mut().zip(&points) {
+        stiff.exponent = slope(points);
+    }
+    Ok(fitted)
+}
+
+/// The slope of a line through the points.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let n = points.len() as f64;
+    let (mx, my) = points.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
+    let (xx, xy) = points
+        .iter()
+        .fold((0.0, 0.0), |(xx, xy), p| (xx + (p.0 - mx) * (p.0 - mx), xy + (p.0 - mx) * (p.1 - my)));
+    xy / xx
+}
+
+/// What is fitted to a soft torsion on its own.
+fn circle_model(kind: CoordinateKind) -> Option<CircleModel> {
+    match kind {
+        // Cis and trans apart.
+        CoordinateKind::Torsion(TorsionKind::Omega) => {
+            let cut = Cut::Halves(-std::f64::consts::FRAC_PI_2);
+            Some(CircleModel { symmetry: 1, harmonics: 4, cut })
+        }
+        // Cut where the group eclipses.
+        CoordinateKind::Torsion(TorsionKind::Methyl) => {
+            Some(CircleModel { symmetry: 3, harmonics: 2, cut: Cut::Lowest })
+        }
+        _ => None,
+    }
+}
+
+fn fit_soft(chart: &Chart, c: usize, chains: &[(f64, Vec<f64>)]) -> Soft {
+    let dim = chart.internal.dim();
+    let angles = |rows: &[f64]| rows[c..].iter().step_by(dim).copied().collect();
+    let map = circle_model(chart.internal.coordinates()[c].kind).map(|model| {
+        let chains: Vec<(f64, Vec<f64>)> = chains.iter().map(|(beta, rows)| (*beta, angles(rows))).collect();
+        CircleMap::fit(&chains, model)
+    });
+    Soft { slot: chart.internal.slot(c), map }
+}
+
+/// φ and ψ of each residue that has both.
+fn residues(internal: &InternalCoordinates) -> Vec<[usize; 2]> {
+    let axis = |c: usize| &internal.coordinates()[c].atoms[1..3];
+    // The two axes N–Cα and Cα–C share Cα.
+    let shares = |phi: usize, psi: usize| axis(psi).iter().any(|atom| axis(phi).contains(atom));
+    let partner = |phi| Some([phi, internal.torsions(TorsionKind::Psi).find(|&psi| shares(phi, psi))?]);
+    internal.torsions(TorsionKind::Phi).filter_map(partner).collect()
+}
+
+fn fit_residue(chart: &Chart, [phi, psi]: [usize; 2], chains: &[(f64, Vec<f64>)]) -> Residue {
+    let dim = chart.internal.dim();
+    let angles = |rows: &[f64]| rows.chunks(dim).map(|row| [row[phi], row[psi]]).collect();
+    let chains: Vec<(f64, Vec<[f64; 2]>)> = chains.iter().map(|(beta, rows)| (*beta, angles(rows))).collect();
+    Residue { slots: [phi, psi].map(|c| chart.internal.slot(c)), map: TorusMap::fit(&chains) }
+}
