@@ -27,12 +27,13 @@ fn results(path: &Arc<dyn AnnealingPath>, acceleration: &Acceleration, ensembles
             seed: seed(number),
             chains: 5,
             ensembles,
-            rounds: 4,
+            leapfrog_steps: 2,
+            rounds: 3,
             round_iterations: 150,
             round_burn_in: 50,
             collect: 300,
             burn_in: 100,
-            iterations: 2500 / ensembles as u64,
+            iterations: 1600 / ensembles as u64,
             ..Settings::default()
         };
         let mut run = Run::accelerated(path.clone(), settings, acceleration.clone()).unwrap();
