@@ -94,8 +94,11 @@ impl Explorer for Hmc {
                 moves[i].proposed += 1;
                 moves[i].acceptance += log_joint[i];
                 moves[i].bad += u32::from(bad);
-                if bad {
+                // At β = 0 the target has no say.
+                if bad && rows.beta[i] > 0.0 {
                     uniforms[i] = f64::NEG_INFINITY;
+                }
+                if bad {
                     *bad_point = Some((i, proposal.x.row(i).to_vec()));
                 }
             }
