@@ -50,7 +50,8 @@ pub fn log_z(log_z_reference: f64, works: &[Vec<Works>]) -> LogZ {
         let join =
             |side: fn(&Works) -> Vec<f64>| works.iter().flat_map(|c| side(&c[pair])).collect::<Vec<_>>();
         let (forward, backward) = (join(|w| w.0.to_vec()), join(|w| w.1.to_vec()));
-        let minus: Vec<f64> = backward.iter().map(|w| -w).collect();
+        // Backward paths from zero density are no samples: see `bar`.
+        let minus: Vec<f64> = backward.iter().filter(|w| **w != f64::NEG_INFINITY).map(|w| -w).collect();
         let estimate = PairEstimate {
             forward: log_mean_exp(&forward),
             backward: -log_mean_exp(&minus),
@@ -60,7 +61,8 @@ pub fn log_z(log_z_reference: f64, works: &[Vec<Works>]) -> LogZ {
         for (influence, copy) in influence.iter_mut().zip(works) {
             let (forward, backward) = copy[pair];
             for ((influence, f), b) in influence.iter_mut().zip(forward).zip(backward) {
-                *influence += (sigmoid(f - log_ratio) - sigmoid(log_ratio - b)) / slope;
+                let backward = if *b == f64::NEG_INFINITY { 0.0 } else { sigmoid(log_ratio - b) };
+                *influence += (sigmoid(f - log_ratio) - backward) / slope;
             }
         }
         pairs.push(estimate);
