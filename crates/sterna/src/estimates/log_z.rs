@@ -5,6 +5,7 @@
 //! escorted equality. One code serves all of them.
 
 use super::bar::{Bar, bar, sigmoid};
+use super::crooks::{Crooks, crooks};
 use super::series::long_run_variance;
 
 /// Path weights of one pair in one ladder, in order of time.
@@ -19,6 +20,8 @@ pub struct PairEstimate {
     pub backward: f64,
     /// From both, by Bennett's acceptance ratio.
     pub bar: Bar,
+    /// Where forward and backward weights cross.
+    pub crooks: Crooks,
 }
 
 /// Estimates of log Z.
@@ -56,6 +59,7 @@ pub fn log_z(log_z_reference: f64, works: &[Vec<Works>]) -> LogZ {
             forward: log_mean_exp(&forward),
             backward: -log_mean_exp(&minus),
             bar: if forward.is_empty() { bar(&[f64::NAN], &[f64::NAN]) } else { bar(&forward, &backward) },
+            crooks: crooks(&forward, &backward),
         };
         let Bar { log_ratio, slope, .. } = estimate.bar;
         for (influence, copy) in influence.iter_mut().zip(works) {
