@@ -146,11 +146,11 @@ unsafe fn tile<V: Simd, const R: usize, const N: usize>(
     }
 }
 
-/// Tiles down the rows of C for one panel of B; rows are split evenly, so no tile is thin.
+/// A tile of `height` rows and at most two vectors of columns.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn panel<V: Simd>(
-    rows: usize,
+unsafe fn one_tile<V: Simd>(
+    height: usize,
     k: usize,
     a: *const V::Scalar,
     ra: usize,
@@ -161,31 +161,18 @@ unsafe fn panel<V: Simd>(
     ldc: usize,
     cols: usize,
 ) {
-    let groups = rows.div_ceil(V::TILE_ROWS);
-    let mut r = 0;
-    for group in 0..groups {
-        let height = (rows - r) / (groups - group);
-        unsafe {
-            let (a, c) = (a.add(r * ra), c.add(r * ldc));
-            let start = match start {
-                Start::Full(from, stride) => Start::Full(from.add(r * stride), stride),
-                other => other,
-            };
-            macro_rules! by_height {
-                ($n:literal, $($h:literal)*) => {
-                    match height {
-                        $($h => tile::<V, $h, $n>(k, a, ra, ka, b, start, c, ldc, cols),)*
-                        _ => unreachable!("tile of {height} rows"),
-                    }
-                };
+    macro_rules! by_height {
+        ($n:literal, $($h:literal)*) => {
+            match height {
+                $($h => unsafe { tile::<V, $h, $n>(k, a, ra, ka, b, start, c, ldc, cols) },)*
+                _ => unreachable!("tile of {height} rows"),
             }
-            if cols > V::WIDTH {
-                by_height!(2, 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
-            } else {
-                by_height!(1, 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
-            }
-        }
-        r += height;
+        };
+    }
+    if cols > V::WIDTH {
+        by_height!(2, 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
+    } else {
+        by_height!(1, 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
     }
 }
 
@@ -215,33 +202,40 @@ unsafe fn product_with<V: Simd>(
                 Start::Row(row) => Start::Row(row.add(j)),
                 Start::Full(from, stride) => Start::Full(from.add(j), stride),
             };
-            panel::<V>(rows, k, a, k, 1, packed.add(j * k), start, c.add(j), n, width.min(n - j));
+            // Rows are split evenly, so that no tile is thin.
+            let groups = rows.div_ceil(V::TILE_ROWS);
+            let mut r = 0;
+            for group in 0..groups {
+                let height = (rows - r) / (groups - group);
+                let start = match start {
+                    Start::Full(from, stride) => Start::Full(from.add(r * stride), stride),
+                    other => other,
+                };
+                let (a, c) = (a.add(r * k), c.add(r * n + j));
+                one_tile::<V>(height, k, a, k, 1, packed.add(j * k), start, c, n, width.min(n - j));
+                r += height;
+            }
         }
         j += width;
     }
 }
 
-/// Rows of B that are packed at a time in [`sum_products`]: a panel of them stays in the first cache.
+/// Rows that [`sum_products`] lays out at a time: what it keeps of them stays in the second cache.
 pub const SUM_BLOCK: usize = 256;
 
-/// Columns of C that [`sum_products`] treats as one unit.
-pub fn sum_unit<T: Real>() -> usize {
-    T::Wide::WIDTH * T::Wide::TILE_VECTORS
-}
-
-/// Most columns of C per task.
+/// Most columns of C per task of [`sum_products`].
 pub fn sum_columns<T: Real>() -> usize {
-    4 * sum_unit::<T>()
+    8 * T::Wide::WIDTH * T::Wide::TILE_VECTORS
 }
 
-/// Numbers of scratch that [`sum_products`] needs.
-pub fn sum_scratch<T: Real>() -> usize {
-    SUM_BLOCK * sum_unit::<T>()
+/// Numbers of scratch that [`sum_products`] needs for m rows of C.
+pub fn sum_scratch<T: Real>(m: usize) -> usize {
+    SUM_BLOCK * (sum_columns::<T>() + m) + T::Wide::WIDTH
 }
 
 leveled! {
     /// Columns `from .. to` of C (m × n) += Aᵀ·B over `rows` rows, first to last; C is set, not added to,
-    /// where `fresh`. `from` is a multiple of the panel width. `scratch` holds [`sum_scratch`] numbers.
+    /// where `fresh`. At most [`sum_columns`] columns; `scratch` holds [`sum_scratch`] numbers.
     pub fn sum_products(rows: usize, m: usize, n: usize, a: *const T, b: *const T, c: *mut T,
         from: usize, to: usize, fresh: bool, scratch: *mut T) = sum_products_with;
 }
@@ -263,22 +257,93 @@ unsafe fn sum_products_with<V: Simd>(
     let mut row = 0;
     loop {
         let count = (rows - row).min(SUM_BLOCK);
-        let mut j = from;
-        while j < to {
-            let width = panel_width::<V>(j, to);
-            let cols = width.min(to - j);
-            unsafe {
-                pack_with::<V>(count, cols, b.add(row * n + j), n, false, scratch);
-                let start =
-                    if fresh && row == 0 { Start::Zero } else { Start::Full(c.add(j).cast_const(), n) };
-                panel::<V>(m, count, a.add(row * m), 1, m, scratch, start, c.add(j), n, cols);
+        unsafe {
+            // Both factors row by row, as they lie in memory, into panels that are contiguous along the sum.
+            let a_packed = scratch.add(SUM_BLOCK * sum_columns::<V::Scalar>());
+            for r in 0..count {
+                pack_row::<V>(r, count, to - from, b.add((row + r) * n + from), scratch);
+                let last = row + r + 1 == rows;
+                pack_tiles::<V>(r, count, m, a.add((row + r) * m), last, a_packed);
             }
-            j += width;
+            let mut j = from;
+            while j < to {
+                let width = panel_width::<V>(j, to);
+                let (cols, panel_at) = (width.min(to - j), scratch.add((j - from) * count));
+                let groups = m.div_ceil(V::TILE_ROWS);
+                let mut i = 0;
+                for group in 0..groups {
+                    let height = (m - i) / (groups - group);
+                    let c = c.add(i * n + j);
+                    let start = if fresh && row == 0 { Start::Zero } else { Start::Full(c.cast_const(), n) };
+                    let a = a_packed.add(i * count);
+                    one_tile::<V>(height, count, a, 1, height, panel_at, start, c, n, cols);
+                    i += height;
+                }
+                j += width;
+            }
         }
         row += count;
         if row >= rows {
             return;
         }
+    }
+}
+
+/// Row `r` of `count` rows of B into panels.
+#[inline(always)]
+unsafe fn pack_row<V: Simd>(r: usize, count: usize, n: usize, b: *const V::Scalar, packed: *mut V::Scalar) {
+    let mut j = 0;
+    while j < n {
+        let width = panel_width::<V>(j, n);
+        let to = unsafe { packed.add(j * count + r * width) };
+        let mut v = 0;
+        while v < width {
+            unsafe {
+                let x = if j + v + V::WIDTH <= n {
+                    V::load(b.add(j + v))
+                } else if j + v < n {
+                    V::load_partial(b.add(j + v), n - j - v)
+                } else {
+                    V::splat(V::Scalar::ZERO)
+                };
+                x.store(to.add(v));
+            }
+            v += V::WIDTH;
+        }
+        j += width;
+    }
+}
+
+/// Row `r` of `count` rows of A into tiles of columns, each contiguous along the rows. Whole vectors are
+/// moved where memory allows: what is too much is overwritten by the next row.
+#[inline(always)]
+unsafe fn pack_tiles<V: Simd>(
+    r: usize,
+    count: usize,
+    m: usize,
+    a: *const V::Scalar,
+    last: bool,
+    packed: *mut V::Scalar,
+) {
+    let groups = m.div_ceil(V::TILE_ROWS);
+    let mut i = 0;
+    for group in 0..groups {
+        let height = (m - i) / (groups - group);
+        let mut h = 0;
+        while h < height {
+            unsafe {
+                let (from, to) = (a.add(i + h), packed.add(i * count + r * height + h));
+                // In the last row of a tile, too much would reach the next tile.
+                if r + 1 < count && !last {
+                    V::load(from).store(to);
+                } else {
+                    let n = V::WIDTH.min(height - h);
+                    write(read::<V>(from, n), to, n);
+                }
+            }
+            h += V::WIDTH;
+        }
+        i += height;
     }
 }
 

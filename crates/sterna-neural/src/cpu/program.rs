@@ -144,7 +144,12 @@ impl<T: Real> CpuProgram<T> {
             }
             sums.push(Self::split_sums(phase));
         }
-        let scratch = (tiles * group::tile_len::<T>()).max(product::sum_scratch::<T>());
+        let mut scratch = tiles * group::tile_len::<T>();
+        for step in plan.phases.iter().flat_map(|p| p.prologue.iter().chain(&p.sums)) {
+            if let Kernel::Reduce(_) = step.kernel {
+                scratch = scratch.max(product::sum_scratch::<T>(step.shape.rows.group()));
+            }
+        }
         let workers = (0..pool.threads())
             .map(|_| Worker {
                 local: Aligned::new(0),
@@ -187,13 +192,8 @@ impl<T: Real> CpuProgram<T> {
             let Kernel::Reduce(terms) = &s.kernel else { continue };
             let n = s.shape.cols;
             let product = terms.iter().any(|(a, _)| a.is_some());
-            let width = if !product {
-                n
-            } else if s.shape.group_len() > 1 << 16 {
-                product::sum_columns::<T>()
-            } else {
-                2 * product::sum_unit::<T>()
-            };
+            // Large results are split between threads; small ones are not worth laying out twice.
+            let width = if product { product::sum_columns::<T>() } else { n };
             let mut from = 0;
             while from < n {
                 let to = (from + width).min(n);
@@ -343,7 +343,12 @@ impl<T: Real> CpuProgram<T> {
                     group::run(level, group, count, &mut worker.cursors, worker.scratch.as_mut_ptr());
                 }
                 Kernel::Reduce(_) => {
-                    self.reduce(step, bases, 0, shape.cols, worker.scratch.as_mut_ptr());
+                    let mut from = 0;
+                    while from < shape.cols {
+                        let to = (from + product::sum_columns::<T>()).min(shape.cols);
+                        self.reduce(step, bases, from, to, worker.scratch.as_mut_ptr());
+                        from = to;
+                    }
                 }
                 Kernel::Single => match &self.plan.nodes[out.index()].0 {
                     Op::SumCols(_) => {
