@@ -42,26 +42,37 @@ unsafe fn pack_with<V: Simd>(
     b: *const V::Scalar,
     ldb: usize,
     transposed: bool,
-    mut packed: *mut V::Scalar,
+    packed: *mut V::Scalar,
 ) {
+    if !transposed {
+        for i in 0..k {
+            unsafe { pack_row::<V>(i, k, n, b.add(i * ldb), packed) };
+        }
+        return;
+    }
     let mut j = 0;
     while j < n {
         let width = panel_width::<V>(j, n);
-        let filled = width.min(n - j);
-        for i in 0..k {
+        let mut c = 0;
+        while c < width {
+            // Square blocks while there are any, single numbers (or zeros) at the edges.
+            let mut i = 0;
             unsafe {
-                if transposed {
-                    for c in 0..filled {
-                        *packed.add(c) = *b.add((j + c) * ldb + i);
+                if j + c + V::WIDTH <= n {
+                    while i + V::WIDTH <= k {
+                        let (from, to) = (b.add((j + c) * ldb + i), packed.add(j * k + i * width + c));
+                        V::transpose(from, ldb, to, width);
+                        i += V::WIDTH;
                     }
-                } else {
-                    std::ptr::copy_nonoverlapping(b.add(i * ldb + j), packed, filled);
                 }
-                for c in filled..width {
-                    *packed.add(c) = V::Scalar::ZERO;
+                for i in i..k {
+                    for c in c..c + V::WIDTH {
+                        let x = if j + c < n { *b.add((j + c) * ldb + i) } else { V::Scalar::ZERO };
+                        *packed.add(j * k + i * width + c) = x;
+                    }
                 }
-                packed = packed.add(width);
             }
+            c += V::WIDTH;
         }
         j += width;
     }
@@ -262,8 +273,8 @@ unsafe fn sum_products_with<V: Simd>(
             let a_packed = scratch.add(SUM_BLOCK * sum_columns::<V::Scalar>());
             for r in 0..count {
                 pack_row::<V>(r, count, to - from, b.add((row + r) * n + from), scratch);
-                let last = row + r + 1 == rows;
-                pack_tiles::<V>(r, count, m, a.add((row + r) * m), last, a_packed);
+                let left = (rows - row - r) * m;
+                pack_tiles::<V>(r, count, m, a.add((row + r) * m), left, a_packed);
             }
             let mut j = from;
             while j < to {
@@ -322,7 +333,7 @@ unsafe fn pack_tiles<V: Simd>(
     count: usize,
     m: usize,
     a: *const V::Scalar,
-    last: bool,
+    left: usize,
     packed: *mut V::Scalar,
 ) {
     let groups = m.div_ceil(V::TILE_ROWS);
@@ -333,8 +344,8 @@ unsafe fn pack_tiles<V: Simd>(
         while h < height {
             unsafe {
                 let (from, to) = (a.add(i + h), packed.add(i * count + r * height + h));
-                // In the last row of a tile, too much would reach the next tile.
-                if r + 1 < count && !last {
+                // Neither past the end of A (`left` numbers from this row on), nor into the next tile.
+                if i + h + V::WIDTH <= left && r * height + h + V::WIDTH <= count * height {
                     V::load(from).store(to);
                 } else {
                     let n = V::WIDTH.min(height - h);
@@ -365,5 +376,78 @@ unsafe fn sum_rows_with<V: Simd>(rows: usize, n: usize, b: *const V::Scalar, c: 
             write(sum, c.add(j), cols);
         }
         j += V::WIDTH;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::simd::Level;
+
+    fn number<T: Real>(i: usize) -> T {
+        T::from_f64(((i * 7919) % 1009) as f64 / 504.0 - 1.0)
+    }
+
+    fn matrix<T: Real>(rows: usize, cols: usize) -> Vec<T> {
+        (0..rows * cols).map(number).collect()
+    }
+
+    /// The kernel's own definition: one chain of fused multiply-adds per element.
+    fn chain<T: Real>(k: usize, start: T, a: impl Fn(usize) -> T, b: impl Fn(usize) -> T) -> f64 {
+        (0..k).fold(start.to_f64(), |sum, i| {
+            if T::BYTES == 4 {
+                (a(i).to_f64() as f32).mul_add(b(i).to_f64() as f32, sum as f32) as f64
+            } else {
+                a(i).to_f64().mul_add(b(i).to_f64(), sum)
+            }
+        })
+    }
+
+    fn check<T: Real>(level: Level) {
+        for (rows, k, n) in [(1, 1, 1), (3, 17, 5), (14, 33, 16), (15, 40, 31), (31, 64, 33), (29, 20, 100)] {
+            let (a, b, start) = (matrix::<T>(rows, k), matrix::<T>(k, n), matrix::<T>(1, n));
+            let turned: Vec<T> = (0..n * k).map(|i| b[i % k * n + i / k]).collect();
+            for (source, ldb, transposed) in [(&b, n, false), (&turned, k, true)] {
+                let mut packed = vec![T::ZERO; packed_len::<T>(k, n)];
+                let mut c = vec![T::ZERO; rows * n];
+                unsafe {
+                    pack(level, k, n, source.as_ptr(), ldb, transposed, packed.as_mut_ptr());
+                    let from = Start::Row(start.as_ptr());
+                    product(level, rows, k, n, a.as_ptr(), packed.as_ptr(), from, c.as_mut_ptr());
+                }
+                for (i, x) in c.iter().enumerate() {
+                    let (r, j) = (i / n, i % n);
+                    let known = chain(k, start[j], |l| a[r * k + l], |l| b[l * n + j]);
+                    assert_eq!(x.to_f64(), known, "{level:?}: {rows}·{k}·{n}, transposed {transposed}");
+                }
+            }
+        }
+        // More rows than one block of the sum, in two parts of the columns.
+        for (rows, m, n) in [(5, 1, 1), (300, 20, 70), (513, 15, 33)] {
+            let (a, b) = (matrix::<T>(rows, m), matrix::<T>(rows, n));
+            let mut c = vec![number::<T>(3); m * n];
+            let mut scratch = vec![T::ZERO; sum_scratch::<T>(m)];
+            let half = n / 2;
+            for (from, to) in [(0, half), (half, n)] {
+                if from < to {
+                    unsafe {
+                        let (a, b, s) = (a.as_ptr(), b.as_ptr(), scratch.as_mut_ptr());
+                        sum_products(level, rows, m, n, a, b, c.as_mut_ptr(), from, to, true, s);
+                    }
+                }
+            }
+            for (i, x) in c.iter().enumerate() {
+                let known = chain(rows, T::ZERO, |r| a[r * m + i / n], |r| b[r * n + i % n]);
+                assert_eq!(x.to_f64(), known, "{level:?}: sum over {rows}, {m}×{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_element_is_one_chain_of_multiply_adds() {
+        for level in Level::available() {
+            check::<f32>(level);
+            check::<f64>(level);
+        }
     }
 }
