@@ -17,8 +17,11 @@ use crate::parameters::Parameters;
 use crate::plan::{Kernel, Phase, Place, Plan, Step};
 use crate::{Error, Real, Result};
 
-/// Most rows of a block: large enough for full tiles, small enough for the second cache.
-const BLOCK_ROWS: usize = 64;
+/// Most rows of a block: large enough for full tiles, small enough for the second cache. Each block reads all
+/// weights, so where those do not fit the cache, blocks are larger.
+const BLOCK_ROWS: [usize; 2] = [64, 256];
+/// Bytes of the second cache, roughly.
+const CACHE: usize = 2 << 20;
 /// Multiply-adds below which a second thread costs more than it brings.
 const PARALLEL_WORK: f64 = 2e6;
 
@@ -165,10 +168,16 @@ impl<T: Real> CpuProgram<T> {
         }
         let packed = plan.packs.iter().map(|p| Aligned::new(product::packed_len::<T>(p.k, p.n))).collect();
         let bytes_per_row = (plan.local_units * T::BYTES).max(1);
+        let weights: usize = plan.packs.iter().map(|p| product::packed_len::<T>(p.k, p.n) * T::BYTES).sum();
+        let block = if weights < CACHE {
+            (CACHE / 2 / bytes_per_row).clamp(8, BLOCK_ROWS[0])
+        } else {
+            (2 * CACHE / bytes_per_row).clamp(8, BLOCK_ROWS[1])
+        };
         Ok(Self {
             fixed: Aligned::new(plan.fixed_len),
             inputs: vec![std::ptr::null(); plan.inputs.len()],
-            block: ((1 << 20) / bytes_per_row).clamp(8, BLOCK_ROWS),
+            block,
             global: Aligned::new(0),
             packed_version: 0,
             row_count: [T::ZERO],
