@@ -183,7 +183,8 @@ fn divergence_bounds_rejection() {
     let schedule = Schedule::uniform(3);
     let noise = [0.15, 0.15];
     let normals = || -> Box<dyn ExactLadder> { Box::new(GaussianLadder::new(normal())) };
-    let members: [(&str, Box<dyn Accelerator>, Box<dyn ExactLadder>); 5] = [
+    type Member = (&'static str, Box<dyn Accelerator>, Box<dyn ExactLadder>);
+    let members: [Member; 5] = [
         ("identity", Box::new(Identity), normals()),
         ("identity, mixture", Box::new(Identity), Box::new(MixtureLadder::new(mixture()))),
         ("no drift", Box::new(cmcd(NoDrift, 2, &noise)), Box::new(MixtureLadder::new(mixture()))),
@@ -203,7 +204,7 @@ fn divergence_bounds_rejection() {
     verdict.assert_passed();
 }
 
-/// Proposition 3 with up to 30 pairs: τ = (2 + 2 Σ r/(1 − r))⁻¹ is the rate of index processes whose
+/// Proposition 2 with up to 30 pairs: τ = (2 + 2 Σ r/(1 − r))⁻¹ is the rate of index processes whose
 /// swaps are independent coins. Shorter ladders are in `closed_forms.rs`. As a negative control, the limit
 /// of fine ladders, (2 + 2 Σr)⁻¹ (Theorem 2), is refuted on these coarse ones.
 #[test]
@@ -351,7 +352,7 @@ fn euler_error(theta: f64, start: f64, steps: usize, n: u32, number: u64) -> (f6
     (mean, error, steps as f64 * step)
 }
 
-/// App. B.4, last proposition: ‖P*_K − P_K‖ = O(1/√K), where P*_K is the law of the process at the K + 1
+/// App. B.4, Proposition 4: ‖P*_K − P_K‖ = O(1/√K), where P*_K is the law of the process at the K + 1
 /// grid points and P_K that of Euler's steps. For Ornstein and Uhlenbeck's process the limit of TV·√K is
 /// θ/(2√π): per step only the variance is wrong, by a share θ/K, so the log-ratio of K steps tends to a
 /// normal of variance θ²/(2K). With θ = 1 that is 0.2821, whatever σ and the start.
@@ -385,7 +386,7 @@ fn euler_steps_of_an_ornstein_uhlenbeck_process() {
     verdict.assert_passed();
 }
 
-/// Proposition 4: r_K → r_∞, at least like 1/√K. Annealed Langevin dynamics from N(0, 1) to N(m, 1) has
+/// Proposition 3: r_K → r_∞, at least like 1/√K. Annealed Langevin dynamics from N(0, 1) to N(m, 1) has
 /// a limit in closed form: its work is Gaussian with variance v = 2m²/c (1 − (1 − e^{−c})/c), c = σ², so
 /// r_∞ = 2Φ(√(v/2)) − 1. It is reached like 1/K: the excess over r_∞ halves from K to 2K.
 #[test]
@@ -498,7 +499,7 @@ impl ExactLadder for ExtendedLadder {
     }
 }
 
-/// App. B.6: accelerated swaps are plain swaps on the extended space. Path by path, the log-weight is
+/// App. B.6, Proposition 5: accelerated swaps are plain swaps on the extended space. Path by path, the log-weight is
 /// log π_ex^n − log π_ex^{n−1} + log Zₙ/Zₙ₋₁, whatever the other coordinates are; so rejection rates agree.
 #[test]
 fn accelerated_swaps_are_plain_swaps_on_a_larger_space() {
