@@ -43,7 +43,7 @@ pub fn crooks(forward: &[f64], backward: &[f64]) -> Crooks {
             }
         }
         let determinant = h00 * h11 - h01 * h01;
-        if !(determinant > 1e-300 * h00 * h00) {
+        if determinant.is_nan() || determinant <= 1e-300 * h00 * h00 {
             return nothing;
         }
         let (d0, d1) = ((h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant);
