@@ -24,6 +24,12 @@ pub struct Plan {
 pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> {
     let accelerator = &config.accelerator;
     known("reference.kind", &config.reference.kind, &["standard-normal"])?;
+    let scale = config.reference.scale;
+    if !(scale > 0.0 && scale.is_finite()) {
+        return Err(JobError::Config(format!(
+            "reference.scale = {scale} is impossible: it must be positive"
+        )));
+    }
     known("accelerator.kind", &accelerator.kind, &["none", "affine", "cmcd", "diffusion"])?;
     let wrong = |message: String| Err(JobError::Config(message));
     let steps = |default: usize, allowed: std::ops::RangeInclusive<usize>| {
@@ -37,7 +43,8 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
         )))
     };
     let geometric = |target: Arc<dyn Target>| -> Result<Arc<dyn AnnealingPath>, JobError> {
-        Ok(Arc::new(Geometric::new(Reference::standard_normal(target.dim()), target)?))
+        let reference = Reference::normal(vec![0.0; target.dim()], vec![scale; target.dim()]);
+        Ok(Arc::new(Geometric::new(reference, target)?))
     };
     Ok(match accelerator.kind.as_str() {
         "none" => {
@@ -55,6 +62,11 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
         "cmcd" => {
             let drift: Arc<dyn Drift> = match accelerator.drift.as_deref() {
                 Some("none") => Arc::new(NoDrift),
+                Some("exact") if scale != 1.0 => {
+                    return wrong(format!(
+                        "accelerator.drift = \"exact\" needs reference.scale = 1, not {scale}"
+                    ));
+                }
                 Some("exact") => match crate::builtin::normal(&config.target)? {
                     Some(normal) => Arc::new(NormalDrift::new(normal)),
                     None => {
@@ -104,6 +116,11 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     config.target.kind
                 ));
             };
+            if scale != 1.0 {
+                return wrong(format!(
+                    "reference.scale = {scale} is impossible with a diffusion, which starts at N(0, I)"
+                ));
+            }
             let steps = steps(5, 0..=10_000)?;
             let acceleration = match steps {
                 0 => Acceleration::None,

@@ -63,6 +63,8 @@ pub enum Numbers {
 pub struct ReferenceConfig {
     /// `standard-normal`.
     pub kind: String,
+    /// Its standard deviation in every coordinate: 1, or more where the target is wider.
+    pub scale: f64,
 }
 
 /// `[chains]`
@@ -201,7 +203,7 @@ impl Default for TargetConfig {
 
 impl Default for ReferenceConfig {
     fn default() -> Self {
-        Self { kind: "standard-normal".into() }
+        Self { kind: "standard-normal".into(), scale: 1.0 }
     }
 }
 

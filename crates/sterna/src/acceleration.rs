@@ -37,7 +37,7 @@ pub struct Collected<'a> {
     pub samples: &'a [Batch],
     /// λ(β) at each chain.
     pub local_barrier: &'a [f64],
-    /// 1/E[score²] of each coordinate on each chain: its local variance.
+    /// 1/E(score²) of each coordinate on each chain: its local variance.
     pub local_variance: &'a Batch,
 }
 

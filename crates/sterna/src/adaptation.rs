@@ -19,7 +19,7 @@ pub fn adapt_step_sizes(sizes: &StepSizes, acceptance: &[f64], wanted: f64, gain
     }
 }
 
-/// Coordinates scaled by 1/√E[score²], the local width of the density: on a mixture this is the
+/// Coordinates scaled by 1/√E(score²), the local width of the density: on a mixture this is the
 /// width of a mode, where the marginal variance would see the distance between modes.
 /// The mean step in log space stays what it was.
 pub fn adapt_scales(sizes: &StepSizes, information: &Batch) -> StepSizes {

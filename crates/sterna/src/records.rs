@@ -154,7 +154,7 @@ impl TuningRecord {
             .collect()
     }
 
-    /// E[score²] of each coordinate of each chain (chains × dim), shrunk towards the chain's mean by
+    /// E(score²) of each coordinate of each chain (chains × dim), shrunk towards the chain's mean by
     /// the weight of five samples.
     pub fn information<'a>(
         records: impl Iterator<Item = &'a TuningRecord> + Clone,

@@ -65,9 +65,9 @@ mod tests {
                     let (up, down) = (shifted(1.0), shifted(-1.0));
                     for i in 0..5 {
                         let difference = (up[i] - down[i]) / (2.0 * h);
-                        // Rounding of the two values and the third derivative bound the error.
-                        let allowed =
-                            1e-9 * up[i].abs().max(1.0) / h * 1e-6 * 1e3 + 1e-5 * difference.abs().max(1.0);
+                        // Rounding of the two values, and the third derivative, bound the error.
+                        let rounding = 4.0 * f64::EPSILON * up[i].abs().max(1.0) / h;
+                        let allowed = rounding + 1e-5 * difference.abs().max(1.0);
                         assert!(
                             (out.score.row(i)[j] - difference).abs() < allowed,
                             "{name}, coordinate {j}: {} and {difference}",
