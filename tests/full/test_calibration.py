@@ -14,7 +14,8 @@ TARGETS = {
     "dw4": dict(chains__count=8),
     "many-well": dict(chains__count=12),
     "normal": dict(target__dim=10, chains__count=5),
-    "funnel": dict(target__dim=4, chains__count=8),
+    # Wider than a standard normal, and its neck is narrow: a wide reference and careful moves.
+    "funnel": dict(target__dim=4, chains__count=12, reference__scale=8, explorer__steps=3, explorer__acceptance=0.98),
     "banana": dict(chains__count=8),
 }
 
