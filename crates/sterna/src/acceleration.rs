@@ -31,6 +31,8 @@ impl Acceleration {
 
 /// Samples of all chains at a frozen schedule, with what tuning learned of them.
 pub struct Collected<'a> {
+    /// Which fit of the run this is, from 0: later ones see samples that earlier accelerators carried.
+    pub round: usize,
     /// The schedule they were drawn at.
     pub schedule: &'a Schedule,
     /// Samples of each chain.
@@ -81,7 +83,7 @@ impl Fit for FitCmcd {
 }
 
 /// σ² of each pair such that a step's variance 2σ²/K is `noise` · (local variance) · (barrier of the pair).
-fn pair_noise(collected: &Collected, steps: usize, noise: f64) -> Vec<f64> {
+pub fn pair_noise(collected: &Collected, steps: usize, noise: f64) -> Vec<f64> {
     let barrier = cumulative_barrier(collected.schedule.betas(), collected.local_barrier);
     let log_variance = |chain: usize| {
         let row = collected.local_variance.row(chain);
