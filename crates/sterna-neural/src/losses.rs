@@ -84,10 +84,11 @@ pub fn flow_divergences<'g>(
 #[derive(Clone, Debug, PartialEq)]
 pub struct CmcdNetwork {
     drift: DriftNetwork,
-    /// Log variance of a step that each pair starts from.
-    start: Vec<f64>,
+    /// Log variance of a step at the lower and at the upper chain that each pair starts from.
+    start: Vec<[f64; 2]>,
     steps: usize,
     log_variance: Slot,
+    backward_log_variance: Slot,
     interpolation: Slot,
     log_ratio: Slot,
 }
@@ -122,17 +123,18 @@ impl<'g> CmcdInputs<'g> {
 }
 
 impl CmcdNetwork {
-    /// Adds the parameters beside those of the drift; `start[n − 1]` is the variance that each step of
-    /// pair n starts from.
-    pub fn new(layout: &mut Layout, drift: DriftNetwork, steps: usize, start: &[f64]) -> Self {
+    /// Adds the parameters beside those of the drift; `start[n − 1]` holds the variances that steps of
+    /// pair n start from at its lower and at its upper chain.
+    pub fn new(layout: &mut Layout, drift: DriftNetwork, steps: usize, start: &[[f64; 2]]) -> Self {
         let pairs = start.len();
         let mut slot = |name: &str, cols| layout.add(name, pairs, cols, Init::Constant(0.0));
         Self {
             log_variance: slot("log_variance", steps),
+            backward_log_variance: slot("backward_log_variance", steps),
             interpolation: slot("interpolation", steps),
             log_ratio: slot("log_ratio", 1),
             drift,
-            start: start.iter().map(|v| v.ln()).collect(),
+            start: start.iter().map(|ends| ends.map(f64::ln)).collect(),
             steps,
         }
     }
@@ -152,11 +154,21 @@ impl CmcdNetwork {
         &self.drift
     }
 
-    /// Variance v = 2σ²/K of each step of each row's pair: K columns.
-    fn variances<'g>(&self, which: Value<'g>) -> Value<'g> {
+    /// Log variance of step k ∈ 1..=K that a pair starts from: a kernel is as wide as where it leads to.
+    fn first(&self, pair: usize, k: usize, backward: bool) -> f64 {
+        let [lower, upper] = self.start[pair];
+        let along = (if backward { k - 1 } else { k }) as f64 / self.steps as f64;
+        lower + along * (upper - lower)
+    }
+
+    /// Variance 2σ²/K of each step of each row's pair, of P or of Q: K columns.
+    fn variances<'g>(&self, which: Value<'g>, backward: bool) -> Value<'g> {
         let graph = which.graph();
-        let start = graph.constant(1, &self.start);
-        (which.matmul(self.log_variance.record(graph)) + which.matmul(start)).exp()
+        let slot = if backward { &self.backward_log_variance } else { &self.log_variance };
+        let first: Vec<f64> = (0..self.start.len())
+            .flat_map(|pair| (1..=self.steps).map(move |k| self.first(pair, k, backward)))
+            .collect();
+        (which.matmul(slot.record(graph)) + which.matmul(graph.constant(self.steps, &first))).exp()
     }
 
     /// φ of each row's pair: K + 1 columns from 0 to 1.
@@ -174,18 +186,19 @@ impl CmcdNetwork {
     pub fn divergence<'g>(&self, path: &GraphPath, rows: &CmcdInputs<'g>, detached: bool) -> Value<'g> {
         let (dim, steps) = (self.drift.dim(), self.steps);
         let (graph, forward) = (rows.start.graph(), rows.forward);
-        let (variances, interpolations) = (self.variances(rows.which), self.interpolations(rows.which));
+        let interpolations = self.interpolations(rows.which);
+        let [of_p, of_q] = [false, true].map(|backward| self.variances(rows.which, backward));
         let sign = forward * 2.0 - 1.0;
-        // Column `there` for rows that go forward, `back` for the others.
-        let pick = |columns: Value<'g>, there: usize, back: usize| {
-            let back = columns.slice(back, 1);
-            back + forward * (columns.slice(there, 1) - back)
-        };
+        // The first for rows that go forward, the second for the others.
+        let pick = |there: Value<'g>, back: Value<'g>| back + forward * (there - back);
         let Conditions { lower, upper, .. } = rows.pair;
         let beta = |n: usize| match n {
             0 => upper + forward * (lower - upper),
             n if n == steps => lower + forward * (upper - lower),
-            n => lower + pick(interpolations, n, steps - n) * (upper - lower),
+            n => {
+                let [there, back] = [n, steps - n].map(|k| interpolations.slice(k, 1));
+                lower + pick(there, back) * (upper - lower)
+            }
         };
         let score_and_drift = |n: usize, x: Value<'g>| {
             let s = n as f64 / steps as f64;
@@ -197,7 +210,9 @@ impl CmcdNetwork {
         let (mut x, mut log_ratio) = (rows.start, graph.scalar(0.0));
         let (mut score, mut drift) = score_and_drift(0, x);
         for n in 1..=steps {
-            let variance = pick(variances, n - 1, steps - n);
+            let [there, back] = [n - 1, steps - n];
+            let variance = pick(of_p.slice(there, 1), of_q.slice(back, 1));
+            let homeward = pick(of_q.slice(there, 1), of_p.slice(back, 1));
             let mean = x + variance * 0.5 * score + drift;
             let mut noise = rows.noise.slice((n - 1) * dim, dim);
             let mut next = mean + variance.sqrt() * noise;
@@ -206,8 +221,9 @@ impl CmcdNetwork {
                 noise = (next - mean) * variance.sqrt().recip();
             }
             (score, drift) = score_and_drift(n, next);
-            let miss = x - (next + variance * 0.5 * score - drift);
-            log_ratio = log_ratio + (noise.dot(noise) - miss.dot(miss) * variance.recip()) * 0.5;
+            let miss = x - (next + homeward * 0.5 * score - drift);
+            let width = (variance * homeward.recip()).log() * dim as f64;
+            log_ratio = log_ratio + (noise.dot(noise) - miss.dot(miss) * homeward.recip() + width) * 0.5;
             x = next;
         }
         path.log_density(beta(0), rows.start) - (path.log_density(beta(steps), x) + log_ratio)
@@ -228,23 +244,37 @@ impl CmcdNetwork {
         }
     }
 
-    /// σ_k² (pairs × K) and φ_k (pairs × (K + 1)) for the accelerator.
-    pub fn kernels<T: Real>(&self, parameters: &Parameters<T>) -> (sterna::Batch, sterna::Batch) {
+    /// The accelerator's kernels around a drift: σ_k² and φ_k as the parameters have them.
+    ///
+    /// # Errors
+    /// If a variance is no positive number.
+    pub fn kernels<T: Real>(
+        &self,
+        parameters: &Parameters<T>,
+        drift: Arc<dyn sterna::transport::Drift>,
+    ) -> sterna::Result<sterna::accelerators::CmcdSteps> {
         let at = |slot: &Slot, pair: usize, k: usize| {
             parameters.values()[slot.offset + pair * slot.cols + k].to_f64()
         };
-        let (mut noise, mut interpolation) = (Vec::new(), Vec::new());
-        for (pair, start) in self.start.iter().enumerate() {
-            let variance = |k| (at(&self.log_variance, pair, k) + start).exp();
-            noise.extend((0..self.steps).map(|k| 0.5 * self.steps as f64 * variance(k)));
+        let (mut noise, mut backward_noise, mut interpolation) = (Vec::new(), Vec::new(), Vec::new());
+        let half = 0.5 * self.steps as f64;
+        for pair in 0..self.start.len() {
+            for k in 1..=self.steps {
+                let exponent = at(&self.log_variance, pair, k - 1) + self.first(pair, k, false);
+                noise.push(half * exponent.exp());
+                let exponent = at(&self.backward_log_variance, pair, k - 1) + self.first(pair, k, true);
+                backward_noise.push(half * exponent.exp());
+            }
             let share = |k| at(&self.interpolation, pair, k).exp();
             let total: f64 = (0..self.steps).map(share).sum();
             interpolation.push(0.0);
             interpolation.extend((1..self.steps).map(|k| ((0..k).map(share).sum::<f64>() / total).min(1.0)));
             interpolation.push(1.0);
         }
-        let batch = sterna::Batch::from_vec;
-        (batch(self.steps, noise), batch(self.steps + 1, interpolation))
+        let batch = |values| sterna::Batch::from_vec(self.steps, values);
+        let interpolation = sterna::Batch::from_vec(self.steps + 1, interpolation);
+        let (noise, backward_noise) = (batch(noise), batch(backward_noise));
+        sterna::accelerators::CmcdSteps::with_backward_noise(drift, interpolation, noise, backward_noise)
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use sterna::Batch;
-use sterna::acceleration::{Collected, Fit, pair_noise};
+use sterna::acceleration::{Collected, Fit};
 use sterna::accelerator::Accelerator;
-use sterna::accelerators::{Cmcd, CmcdSteps};
+use sterna::accelerators::Cmcd;
 use sterna::path::AnnealingPath;
 
 use crate::conditions::Conditioning;
@@ -41,8 +41,8 @@ pub struct CmcdDescription {
     pub drift: NetworkConfig,
     /// K.
     pub steps: usize,
-    /// Variance of a step that each pair started from.
-    pub start: Vec<f64>,
+    /// Variances of a step at the lower and the upper chain that each pair started from.
+    pub start: Vec<[f64; 2]>,
     /// Pairs that are swapped plainly.
     pub plain: Vec<bool>,
 }
@@ -60,7 +60,7 @@ pub struct TrainCmcd {
 #[derive(Default)]
 struct State {
     report: TrainingReport,
-    parameters: Option<(Parameters<f32>, Vec<f64>)>,
+    parameters: Option<(Parameters<f32>, Vec<[f64; 2]>)>,
 }
 
 impl TrainCmcd {
@@ -106,10 +106,7 @@ impl Fit for TrainCmcd {
         let drift = config.build(&mut layout, "drift").map_err(into_library)?;
         let (start, first) = match parameters.take() {
             Some((start, first)) => (Some(start), first),
-            None => {
-                let noise = pair_noise(collected, steps, self.size.noise);
-                (None, noise.iter().map(|s| 2.0 * s / steps as f64).collect())
-            }
+            None => (None, collected.step_variances(self.size.noise)),
         };
         let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &first);
         let start = start.unwrap_or_else(|| layout.initialise(training.seed));
@@ -154,12 +151,10 @@ impl Fit for TrainCmcd {
             return fall_back(error, report);
         }
         let averaged = trainer.averaged().clone();
-        let (noise, interpolation) = network.kernels(&averaged);
         // A drift in f32 shapes the proposals; its values serve simulation and density alike.
         let drift = NeuralDrift::<f32>::new(network.drift().clone(), averaged.clone(), Arc::new(Cpu::new(1)))
             .map_err(into_library)?;
-        let steps_of_pairs = CmcdSteps::new(Arc::new(drift), interpolation, noise)?;
-        let accelerator = Arc::new(Cmcd { steps: steps_of_pairs });
+        let accelerator = Arc::new(Cmcd { steps: network.kernels(&averaged, Arc::new(drift))? });
         let guarded = guard(accelerator, &*self.path, &split, training, report)?;
         let plain = report.pairs.iter().map(|p| p.plain).collect();
         let description =

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{check_network, compile, lively, numbers, relative_error};
 use sterna::acceleration::{Acceleration, Collected, Fit};
 use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
-use sterna::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity, PerPair};
+use sterna::accelerators::{Cmcd, FlowAccelerator, Identity, PerPair};
 use sterna::path::{AnnealingPath, Points};
 use sterna::paths::Geometric;
 use sterna::run::{Results, Run, Settings};
@@ -33,14 +33,13 @@ fn small(dim: usize) -> MlpDriftConfig {
 fn cmcd(dim: usize, steps: usize) -> (Layout, CmcdNetwork) {
     let mut layout = Layout::new();
     let drift = small(dim).build(&mut layout, "drift").unwrap();
-    let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &[0.3, 0.1, 0.01]);
+    let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &[[0.3, 0.2], [0.1, 0.1], [0.03, 0.01]]);
     (layout, network)
 }
 
 fn cmcd_accelerator(network: &CmcdNetwork, parameters: &Parameters<f64>) -> Cmcd {
     let drift = NeuralDrift::<f64>::new(network.drift().clone(), parameters.clone(), Arc::new(Cpu::new(1)));
-    let (noise, interpolation) = network.kernels(parameters);
-    Cmcd { steps: CmcdSteps::new(Arc::new(drift.unwrap()), interpolation, noise).unwrap() }
+    Cmcd { steps: network.kernels(parameters, Arc::new(drift.unwrap())).unwrap() }
 }
 
 fn flow(dim: usize) -> (Layout, sterna_neural::RealNvp) {
