@@ -1,8 +1,7 @@
 //! Times of the computations that the networks consist of: `cargo bench -p sterna-neural`.
 //!
-//! `cargo bench -p sterna-neural -- --case NAME --threads N --seconds S` prints three times per call in
-//! microseconds: the median, the fastest tenth, and processor time; `against_jax.py` beside this file uses
-//! them to compare in the same minute.
+//! With `--case NAME --threads N` it times a burst of calls for each number that it reads from its input and
+//! prints the time of one call in microseconds; `against_jax.py` beside this file compares that way.
 
 use std::time::Instant;
 
@@ -98,26 +97,24 @@ impl Case {
         self.program.run(&self.parameters, self.rows, &slices[..self.inputs.len()]).expect("runs");
     }
 
-    /// Median time of a call, time of the fastest tenth, and processor time, in microseconds.
-    fn times(&mut self, seconds: f64) -> [f64; 3] {
+    /// Mean time of one of `n` calls, in microseconds.
+    fn burst(&mut self, n: usize) -> f64 {
+        let start = Instant::now();
+        (0..n).for_each(|_| self.call());
+        start.elapsed().as_secs_f64() * 1e6 / n as f64
+    }
+
+    /// Median time of a call in microseconds.
+    fn median(&mut self, seconds: f64) -> f64 {
         self.call();
-        let (begin, cpu) = (Instant::now(), processor_time());
+        let begin = Instant::now();
         let mut times = Vec::new();
         while begin.elapsed().as_secs_f64() < seconds || times.len() < 10 {
-            let start = Instant::now();
-            self.call();
-            times.push(start.elapsed().as_secs_f64() * 1e6);
+            times.push(self.burst(1));
         }
-        let cpu = (processor_time() - cpu) / times.len() as f64;
         times.sort_by(f64::total_cmp);
-        [times[times.len() / 2], times[times.len() / 10], cpu]
+        times[times.len() / 2]
     }
-}
-
-/// Microseconds that this thread has spent on a processor; zero where the system does not tell.
-fn processor_time() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) * 1e-3
 }
 
 fn numbers(n: usize) -> Vec<f32> {
@@ -130,15 +127,18 @@ fn main() {
     let seconds = value("--seconds").map_or(1.0, |s| s.parse().expect("seconds"));
     if let Some(case) = value("--case") {
         let threads = value("--threads").map_or(1, |t| t.parse().expect("threads"));
-        let [median, fast, cpu] = Case::new(&case, threads).times(seconds);
-        println!("{median} {fast} {cpu}");
+        let mut case = Case::new(&case, threads);
+        case.call();
+        for line in std::io::stdin().lines() {
+            println!("{}", case.burst(line.expect("text").trim().parse().expect("a number of calls")));
+        }
         return;
     }
     println!("{:<16} {:>12} {:>12}", "f32, median µs", "1 thread", "2 threads");
     for case in
         ["forward-4x512", "gradient-4x512", "score-4x512", "forward-3x128", "gradient-3x128", "score-3x128"]
     {
-        let [one, two] = [1, 2].map(|threads| Case::new(case, threads).times(seconds)[0]);
+        let [one, two] = [1, 2].map(|threads| Case::new(case, threads).median(seconds));
         println!("{case:<16} {one:>12.1} {two:>12.1}");
     }
 }

@@ -158,6 +158,8 @@ impl Summary {
                     "backward": finite(p.backward),
                     "bar": finite(p.bar.log_ratio),
                     "overlap": finite(p.bar.overlap),
+                    "crossing": finite(p.crooks.crossing),
+                    "crossing_slope": finite(p.crooks.slope),
                 })).collect::<Vec<_>>(),
             },
             "expectations": {

@@ -12,7 +12,7 @@ use sterna::{Batch, Schedule, Streams};
 /// Exact ladders that travel in each direction.
 const LADDERS: usize = 20_000;
 /// Exact pairs of chains that are swapped.
-const SWAPPED: usize = 8000;
+const SWAPPED: usize = 6000;
 /// Rows that also travel alone.
 const ALONE: usize = 24;
 

@@ -66,6 +66,8 @@ pub struct Workspace {
     swaps: Vec<Swap>,
     swap_keys: Vec<u32>,
     uniforms: Vec<f64>,
+    /// Chain, row and point at which the target answered NaN or +∞.
+    bad_point: Option<(usize, usize, Vec<f64>)>,
 }
 
 impl Workspace {
@@ -95,8 +97,6 @@ pub fn iterate(
     travel(t, ensemble, sampler, work)?; // lines 5–10
     decide(&sampler.streams, t, &work.swap_keys, &mut work.uniforms, &mut work.swaps); // lines 11–12
     apply(t, ensemble, work); // line 13
-    let bad_point = work.scratch.bad_point.as_ref();
-    let bad_point = bad_point.map(|(i, point)| (work.local.chain[*i], work.local.row[*i], &point[..]));
     out.record(&Step {
         iteration: t,
         ensemble,
@@ -104,7 +104,7 @@ pub fn iterate(
         moves: &work.row_moves,
         explored_chain: &work.explored_chain,
         swaps: &work.swaps,
-        bad_point,
+        bad_point: work.bad_point.as_ref().map(|(chain, row, point)| (*chain, *row, &point[..])),
     })
 }
 
@@ -116,6 +116,9 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
     work.local.clear();
     work.explored_chain.clear();
     work.scratch.bad_point = None;
+    work.bad_point = None;
+    work.row_moves.clear();
+    work.row_moves.resize(ensemble.points.rows(), Moves::default());
     for row in 0..ensemble.points.rows() {
         let chain = ensemble.chain(row);
         let rows = if chain == 0 && exact { &mut work.reference } else { &mut work.local };
@@ -132,6 +135,7 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
             &mut work.fresh.x,
         );
         path.evaluate(&work.reference.beta, &mut work.fresh)?;
+        note_bad(&work.fresh, &work.reference.row, |_| 0, &mut work.row_moves, &mut work.bad_point);
         ensemble.points.scatter(&work.reference.row, &work.fresh, |_| true);
     }
     work.moves.clear();
@@ -145,12 +149,27 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
         &mut work.moves,
         &mut work.scratch,
     )?;
-    work.row_moves.clear();
-    work.row_moves.resize(ensemble.points.rows(), Moves::default());
     for (&row, &moves) in work.local.row.iter().zip(&work.moves) {
         work.row_moves[row] = moves;
     }
+    if let Some((i, point)) = work.scratch.bad_point.take() {
+        work.bad_point = Some((work.local.chain[i], work.local.row[i], point));
+    }
     Ok(())
+}
+
+/// Counts the rows at which the target answered NaN or +∞, and keeps one of them.
+fn note_bad(
+    points: &Points,
+    rows: &[usize],
+    chain: impl Fn(usize) -> usize,
+    moves: &mut [Moves],
+    bad_point: &mut Option<(usize, usize, Vec<f64>)>,
+) {
+    for (i, &row) in rows.iter().enumerate().filter(|(i, _)| points.is_bad(*i)) {
+        moves[row].bad += 1;
+        *bad_point = Some((chain(i), row, points.x.row(i).to_vec()));
+    }
 }
 
 /// The pairs n ≡ t mod 2 of every ladder, and who would travel.

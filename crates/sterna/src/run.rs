@@ -567,9 +567,9 @@ impl Run {
             rejection_rates,
             log_z: log_z(self.sampler.path.log_z_reference(), &works),
             log_z_truth: self.sampler.path.log_z(),
-            means: series.iter().map(|s| pooled_mean(s)).collect(),
+            means: series.par_iter().map(|s| pooled_mean(s)).collect(),
             ess: series
-                .iter()
+                .par_iter()
                 .map(|s| effective_sample_size(&s.iter().map(|c| &c[..]).collect::<Vec<_>>()))
                 .collect(),
             acceptance: Counts::acceptance(counts.clone(), chains),

@@ -157,7 +157,7 @@ impl RowStream {
 impl Key {
     /// Counter words: iteration (2), row, phase (16 bits) and block (16 bits).
     fn counter(&self, row: u32, block: u32) -> [u32; 4] {
-        debug_assert!(block < 1 << 16);
+        assert!(block < 1 << 16, "a row's stream holds 2¹⁶ blocks");
         [self.iteration as u32, (self.iteration >> 32) as u32, row, self.tag() | block]
     }
 

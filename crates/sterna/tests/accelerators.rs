@@ -217,7 +217,7 @@ fn diffusions_pass() {
 #[test]
 fn faults_of_every_family_are_caught() {
     let one_pair = Schedule::uniform(2);
-    let families: [(&str, Arc<dyn ExactLadder>, Arc<dyn Accelerator>); 3] = [
+    let families = [
         ("flow", ladders()[0].1.clone(), flow(Bent)),
         ("cmcd", ladders()[0].1.clone(), uneven_cmcd(Whirl, 1, 2, 1.0)),
         ("diffusion", diffused_ladders()[0].1.clone(), diffusion(2, Integrator::Exponential)),

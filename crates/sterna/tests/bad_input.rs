@@ -2,8 +2,10 @@
 //! and exact sampling throughout.
 
 use std::sync::Arc;
+use sterna::path::{AnnealingPath, Points};
 use sterna::paths::{Geometric, Reference};
 use sterna::run::{Results, Run, Settings, StepSize};
+use sterna::streams::{PhaseKey, Streams};
 use sterna::targets::Normal;
 use sterna::{Batch, Error, Evaluation, Result, Target};
 use sterna_testkit::p_values::{normal_cdf, z_test};
@@ -217,7 +219,14 @@ fn bad_answers_are_rejected_and_counted_and_sampling_stays_exact() {
     verdict.assert_passed();
 }
 
-/// Starts with zero density are allowed: exact draws and swaps bring replicas into the support.
+/// Truncated at −1, with mean −1.5: 84% of the starts are beyond the wall.
+fn far() -> Walled {
+    let normal = Normal::new(vec![-1.5, 0.0], vec![1.0, 1.0]);
+    Walled { normal, wall: -1.0, answer: f64::NEG_INFINITY, score: f64::NAN }
+}
+
+/// Starts with zero density are allowed: exact draws and swaps bring replicas into the support, even
+/// where the score gives no direction.
 #[test]
 fn replicas_recover_from_starts_of_zero_density() {
     let mut verdict = Verdict::new(FALSE_ALARM);
@@ -230,17 +239,105 @@ fn replicas_recover_from_starts_of_zero_density() {
         iterations: 20_000,
         ..Settings::default()
     };
-    // 84% of the starts are beyond this wall.
-    let mut target = walled(f64::NEG_INFINITY, f64::NAN);
-    target.normal = Normal::new(vec![-1.5, 0.0], vec![1.0, 1.0]);
-    target.wall = -1.0;
-    let mut run = start(target, settings).unwrap();
+    let mut run = start(far(), settings).unwrap();
     run.complete().unwrap();
     let x: Vec<f64> =
         run.records().flat_map(|r| &r.draws).flat_map(|d| d.x.iter().step_by(2).copied()).collect();
-    let (a, hazard) = (0.5, |a: f64| (-0.5 * a * a).exp() / std::f64::consts::TAU.sqrt() / normal_cdf(a));
+    let hazard = (-0.125f64).exp() / std::f64::consts::TAU.sqrt() / normal_cdf(0.5);
     let (mean, error) = sterna::estimates::mean_with_error(&x);
-    verdict.add("mean", z_test(mean + 1.5 + hazard(a), error, 1.0));
+    verdict.add("mean", z_test(mean + 1.5 + hazard, error, 1.0));
+    let log_z = run.results().log_z;
+    verdict.add("log Z", z_test(log_z.bar - normal_cdf(0.5).ln(), log_z.standard_error, 1.0));
     verdict.require(x.iter().all(|&x| x <= -1.0), "no draw beyond the wall");
+    verdict.assert_passed();
+}
+
+/// Weights recorded before all replicas have found the support end in no endless search for log Z.
+#[test]
+fn lost_replicas_do_not_stop_the_estimates() {
+    for seed in 1..40 {
+        for iterations in [4, 10, 50] {
+            let settings = Settings {
+                seed,
+                chains: 5,
+                step_size: StepSize::Fixed(0.3),
+                rounds: 0,
+                burn_in: 0,
+                iterations,
+                ..Settings::default()
+            };
+            let mut run = start(far(), settings).unwrap();
+            run.complete().unwrap();
+            let log_z = run.results().log_z;
+            // Unknown, or of a sensible size.
+            assert!(log_z.bar.is_nan() || log_z.bar.abs() < 30.0, "{log_z:?}");
+        }
+    }
+}
+
+/// The geometric path, whose reference is left to local moves.
+struct Undrawn(Geometric);
+
+impl AnnealingPath for Undrawn {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+    fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
+        self.0.evaluate(betas, points)
+    }
+    fn move_to(&self, betas: &[f64], points: &mut Points) -> Result<()> {
+        self.0.move_to(betas, points)
+    }
+    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64]) -> Result<()> {
+        self.0.slopes(betas, points, out)
+    }
+    fn draw_reference(
+        &self,
+        streams: &Streams,
+        phase: PhaseKey,
+        iteration: u64,
+        rows: &[u32],
+        x: &mut Batch,
+    ) {
+        self.0.draw_reference(streams, phase, iteration, rows, x);
+    }
+    fn draws_reference(&self) -> bool {
+        false
+    }
+    fn log_z(&self) -> Option<f64> {
+        self.0.log_z()
+    }
+    fn evaluations(&self) -> u64 {
+        self.0.evaluations()
+    }
+}
+
+/// At β = 0 the target has no say: what it answers there changes neither the reference nor log Z.
+#[test]
+fn bad_answers_do_not_cut_the_reference() {
+    let mut verdict = Verdict::new(FALSE_ALARM);
+    // A third of the reference lies beyond this wall: were it cut off, log Z would be 0.37 too large.
+    let (mean, wall) = (-0.3, 0.5);
+    let normal = Normal::new(vec![mean, 0.0], vec![1.0, 1.0]);
+    let target = Walled { normal, wall, answer: f64::NAN, score: 0.0 };
+    let settings = |seed: u64| Settings {
+        seed,
+        chains: 3,
+        step_size: StepSize::Fixed(0.35),
+        rounds: 0,
+        burn_in: 100,
+        iterations: 20_000,
+        ..Settings::default()
+    };
+    let path = Arc::new(Undrawn(Geometric::from_standard_normal(target)));
+    // The first seed whose starting points are all on the good side.
+    let mut run = (1..100).find_map(|seed| Run::new(path.clone(), settings(seed)).ok()).unwrap();
+    run.complete().unwrap();
+    let results = run.results();
+    let (found, exact) = (&results.log_z, normal_cdf(wall - mean).ln());
+    verdict.add(format!("{} and {exact}", found.bar), z_test(found.bar - exact, found.standard_error, 1.0));
+    verdict.require(found.standard_error < 0.03, "an error that would notice");
+    verdict.require(results.acceptance[0] > 0.5, "the reference has local moves");
+    verdict.require(results.bad.0 > 0, "bad proposals are counted");
     verdict.assert_passed();
 }

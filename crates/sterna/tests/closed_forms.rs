@@ -4,12 +4,14 @@
 //! level: 10⁻⁵ for each test unless it says otherwise.
 
 use std::sync::Arc;
-use sterna::accelerators::Identity;
+use std::sync::atomic::{AtomicU64, Ordering};
+use sterna::acceleration::{Acceleration, FitAffine};
+use sterna::accelerators::{Cmcd, CmcdSteps, Identity, NoDrift};
 use sterna::estimates::{global_barrier, round_trip_rate};
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::path::AnnealingPath;
 use sterna::paths::Geometric;
-use sterna::run::{Criterion, Results, Run, Settings, StepSize};
+use sterna::run::{Criterion, Results, Run, Settings, Stage, StepSize};
 use sterna::streams::{Phase, Streams};
 use sterna::targets::Normal;
 use sterna::{Batch, Evaluation, IndexProcess, Recorder, Result, Schedule, Step, Target, Workspace, iterate};
@@ -341,4 +343,91 @@ fn log_z_is_relative_to_the_reference() {
     let mut run = Run::new(Arc::new(Heavy(Geometric::from_standard_normal(target))), settings).unwrap();
     run.complete().unwrap();
     assert!((run.results().log_z.bar - 3.5).abs() < 1e-12);
+}
+
+/// Counts the points it is asked for.
+struct Counted {
+    inner: Normal,
+    points: Arc<AtomicU64>,
+}
+
+impl Target for Counted {
+    fn dim(&self) -> usize {
+        self.inner.dim()
+    }
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
+        self.points.fetch_add(x.rows() as u64, Ordering::Relaxed);
+        self.inner.evaluate(x, out)
+    }
+}
+
+/// Evaluations: one for each start, one for each exact draw, one for each leapfrog step, none for a
+/// plain swap, K for each traveller of an accelerated one (errata E20).
+#[test]
+fn evaluations_are_counted_and_none_is_wasted() {
+    let (chains, ensembles, iterations) = (4u64, 3u64, 100u64);
+    let settings = Settings {
+        chains: chains as usize,
+        ensembles: ensembles as usize,
+        steps: 2,
+        leapfrog_steps: 3,
+        step_size: StepSize::Fixed(0.2),
+        rounds: 0,
+        burn_in: 0,
+        iterations,
+        thin: 7,
+        ..Settings::default()
+    };
+    let local = 1 + (chains - 1) * 2 * 3;
+    // Three pairs: two are proposed at odd iterations, one at even ones, each both ways.
+    let travellers = iterations / 2 * (2 + 1) * 2;
+    let cmcd = CmcdSteps::linear(Arc::new(NoDrift), 2, &[0.1; 3]).unwrap();
+    for (acceleration, swaps) in
+        [(Acceleration::None, 0), (Acceleration::Given(Arc::new(Cmcd { steps: cmcd })), 2 * travellers)]
+    {
+        let points = Arc::new(AtomicU64::new(0));
+        let target = Counted { inner: Normal::isotropic(2, 3.0), points: points.clone() };
+        let path = Arc::new(Geometric::from_standard_normal(target));
+        let mut run = Run::accelerated(path, settings.clone(), acceleration).unwrap();
+        run.complete().unwrap();
+        let results = run.results();
+        let expected = ensembles * (chains + iterations * local + swaps);
+        assert_eq!(points.load(Ordering::Relaxed), expected);
+        assert_eq!(results.evaluations, expected);
+        // Every seventh draw is kept, and each pair has its own number of proposals (errata E4).
+        for record in run.records() {
+            assert!(record.draws.iter().all(|d| d.log_density.len() == 14 && d.x.len() == 28));
+            assert!(record.counts.pairs.iter().all(|p| p.proposed == 50 && p.forward.len() == 50));
+        }
+    }
+}
+
+/// Between the end of tuning and the end of sampling nothing adapts.
+#[test]
+fn everything_is_frozen_while_sampling() {
+    let settings = Settings {
+        chains: 4,
+        rounds: 3,
+        round_iterations: 100,
+        round_burn_in: 40,
+        collect: 50,
+        burn_in: 60,
+        iterations: 300,
+        ..Settings::default()
+    };
+    let path = Arc::new(Geometric::from_standard_normal(Normal::isotropic(2, 8.0)));
+    let fitted = Acceleration::Fitted(Arc::new(FitAffine { full: false }));
+    let mut run = Run::accelerated(path, settings, fitted).unwrap();
+    while run.progress().0 != Stage::BurnIn {
+        run.advance(u64::MAX).unwrap();
+    }
+    let frozen = run.sampler().clone();
+    assert_eq!(frozen.accelerator.steps(), 1);
+    while run.progress().0 != Stage::Finished {
+        run.advance(10).unwrap();
+        let now = run.sampler();
+        assert_eq!(now.schedule, frozen.schedule);
+        assert!(Arc::ptr_eq(&now.explorer, &frozen.explorer));
+        assert!(Arc::ptr_eq(&now.accelerator, &frozen.accelerator));
+    }
 }

@@ -42,26 +42,37 @@ unsafe fn pack_with<V: Simd>(
     b: *const V::Scalar,
     ldb: usize,
     transposed: bool,
-    mut packed: *mut V::Scalar,
+    packed: *mut V::Scalar,
 ) {
+    if !transposed {
+        for i in 0..k {
+            unsafe { pack_row::<V>(i, k, n, b.add(i * ldb), packed) };
+        }
+        return;
+    }
     let mut j = 0;
     while j < n {
         let width = panel_width::<V>(j, n);
-        let filled = width.min(n - j);
-        for i in 0..k {
+        let mut c = 0;
+        while c < width {
+            // Square blocks while there are any, single numbers (or zeros) at the edges.
+            let mut i = 0;
             unsafe {
-                if transposed {
-                    for c in 0..filled {
-                        *packed.add(c) = *b.add((j + c) * ldb + i);
+                if j + c + V::WIDTH <= n {
+                    while i + V::WIDTH <= k {
+                        let (from, to) = (b.add((j + c) * ldb + i), packed.add(j * k + i * width + c));
+                        V::transpose(from, ldb, to, width);
+                        i += V::WIDTH;
                     }
-                } else {
-                    std::ptr::copy_nonoverlapping(b.add(i * ldb + j), packed, filled);
                 }
-                for c in filled..width {
-                    *packed.add(c) = V::Scalar::ZERO;
+                for i in i..k {
+                    for c in c..c + V::WIDTH {
+                        let x = if j + c < n { *b.add((j + c) * ldb + i) } else { V::Scalar::ZERO };
+                        *packed.add(j * k + i * width + c) = x;
+                    }
                 }
-                packed = packed.add(width);
             }
+            c += V::WIDTH;
         }
         j += width;
     }
@@ -146,11 +157,11 @@ unsafe fn tile<V: Simd, const R: usize, const N: usize>(
     }
 }
 
-/// Tiles down the rows of C for one panel of B; rows are split evenly, so no tile is thin.
+/// A tile of `height` rows and at most two vectors of columns.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn panel<V: Simd>(
-    rows: usize,
+unsafe fn one_tile<V: Simd>(
+    height: usize,
     k: usize,
     a: *const V::Scalar,
     ra: usize,
@@ -161,31 +172,18 @@ unsafe fn panel<V: Simd>(
     ldc: usize,
     cols: usize,
 ) {
-    let groups = rows.div_ceil(V::TILE_ROWS);
-    let mut r = 0;
-    for group in 0..groups {
-        let height = (rows - r) / (groups - group);
-        unsafe {
-            let (a, c) = (a.add(r * ra), c.add(r * ldc));
-            let start = match start {
-                Start::Full(from, stride) => Start::Full(from.add(r * stride), stride),
-                other => other,
-            };
-            macro_rules! by_height {
-                ($n:literal, $($h:literal)*) => {
-                    match height {
-                        $($h => tile::<V, $h, $n>(k, a, ra, ka, b, start, c, ldc, cols),)*
-                        _ => unreachable!("tile of {height} rows"),
-                    }
-                };
+    macro_rules! by_height {
+        ($n:literal, $($h:literal)*) => {
+            match height {
+                $($h => unsafe { tile::<V, $h, $n>(k, a, ra, ka, b, start, c, ldc, cols) },)*
+                _ => unreachable!("tile of {height} rows"),
             }
-            if cols > V::WIDTH {
-                by_height!(2, 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
-            } else {
-                by_height!(1, 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
-            }
-        }
-        r += height;
+        };
+    }
+    if cols > V::WIDTH {
+        by_height!(2, 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
+    } else {
+        by_height!(1, 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
     }
 }
 
@@ -215,33 +213,40 @@ unsafe fn product_with<V: Simd>(
                 Start::Row(row) => Start::Row(row.add(j)),
                 Start::Full(from, stride) => Start::Full(from.add(j), stride),
             };
-            panel::<V>(rows, k, a, k, 1, packed.add(j * k), start, c.add(j), n, width.min(n - j));
+            // Rows are split evenly, so that no tile is thin.
+            let groups = rows.div_ceil(V::TILE_ROWS);
+            let mut r = 0;
+            for group in 0..groups {
+                let height = (rows - r) / (groups - group);
+                let start = match start {
+                    Start::Full(from, stride) => Start::Full(from.add(r * stride), stride),
+                    other => other,
+                };
+                let (a, c) = (a.add(r * k), c.add(r * n + j));
+                one_tile::<V>(height, k, a, k, 1, packed.add(j * k), start, c, n, width.min(n - j));
+                r += height;
+            }
         }
         j += width;
     }
 }
 
-/// Rows of B that are packed at a time in [`sum_products`]: a panel of them stays in the first cache.
+/// Rows that [`sum_products`] lays out at a time: what it keeps of them stays in the second cache.
 pub const SUM_BLOCK: usize = 256;
 
-/// Columns of C that [`sum_products`] treats as one unit.
-pub fn sum_unit<T: Real>() -> usize {
-    T::Wide::WIDTH * T::Wide::TILE_VECTORS
-}
-
-/// Most columns of C per task.
+/// Most columns of C per task of [`sum_products`].
 pub fn sum_columns<T: Real>() -> usize {
-    4 * sum_unit::<T>()
+    8 * T::Wide::WIDTH * T::Wide::TILE_VECTORS
 }
 
-/// Numbers of scratch that [`sum_products`] needs.
-pub fn sum_scratch<T: Real>() -> usize {
-    SUM_BLOCK * sum_unit::<T>()
+/// Numbers of scratch that [`sum_products`] needs for m rows of C.
+pub fn sum_scratch<T: Real>(m: usize) -> usize {
+    SUM_BLOCK * (sum_columns::<T>() + m) + T::Wide::WIDTH
 }
 
 leveled! {
     /// Columns `from .. to` of C (m × n) += Aᵀ·B over `rows` rows, first to last; C is set, not added to,
-    /// where `fresh`. `from` is a multiple of the panel width. `scratch` holds [`sum_scratch`] numbers.
+    /// where `fresh`. At most [`sum_columns`] columns; `scratch` holds [`sum_scratch`] numbers.
     pub fn sum_products(rows: usize, m: usize, n: usize, a: *const T, b: *const T, c: *mut T,
         from: usize, to: usize, fresh: bool, scratch: *mut T) = sum_products_with;
 }
@@ -263,22 +268,93 @@ unsafe fn sum_products_with<V: Simd>(
     let mut row = 0;
     loop {
         let count = (rows - row).min(SUM_BLOCK);
-        let mut j = from;
-        while j < to {
-            let width = panel_width::<V>(j, to);
-            let cols = width.min(to - j);
-            unsafe {
-                pack_with::<V>(count, cols, b.add(row * n + j), n, false, scratch);
-                let start =
-                    if fresh && row == 0 { Start::Zero } else { Start::Full(c.add(j).cast_const(), n) };
-                panel::<V>(m, count, a.add(row * m), 1, m, scratch, start, c.add(j), n, cols);
+        unsafe {
+            // Both factors row by row, as they lie in memory, into panels that are contiguous along the sum.
+            let a_packed = scratch.add(SUM_BLOCK * sum_columns::<V::Scalar>());
+            for r in 0..count {
+                pack_row::<V>(r, count, to - from, b.add((row + r) * n + from), scratch);
+                let left = (rows - row - r) * m;
+                pack_tiles::<V>(r, count, m, a.add((row + r) * m), left, a_packed);
             }
-            j += width;
+            let mut j = from;
+            while j < to {
+                let width = panel_width::<V>(j, to);
+                let (cols, panel_at) = (width.min(to - j), scratch.add((j - from) * count));
+                let groups = m.div_ceil(V::TILE_ROWS);
+                let mut i = 0;
+                for group in 0..groups {
+                    let height = (m - i) / (groups - group);
+                    let c = c.add(i * n + j);
+                    let start = if fresh && row == 0 { Start::Zero } else { Start::Full(c.cast_const(), n) };
+                    let a = a_packed.add(i * count);
+                    one_tile::<V>(height, count, a, 1, height, panel_at, start, c, n, cols);
+                    i += height;
+                }
+                j += width;
+            }
         }
         row += count;
         if row >= rows {
             return;
         }
+    }
+}
+
+/// Row `r` of `count` rows of B into panels.
+#[inline(always)]
+unsafe fn pack_row<V: Simd>(r: usize, count: usize, n: usize, b: *const V::Scalar, packed: *mut V::Scalar) {
+    let mut j = 0;
+    while j < n {
+        let width = panel_width::<V>(j, n);
+        let to = unsafe { packed.add(j * count + r * width) };
+        let mut v = 0;
+        while v < width {
+            unsafe {
+                let x = if j + v + V::WIDTH <= n {
+                    V::load(b.add(j + v))
+                } else if j + v < n {
+                    V::load_partial(b.add(j + v), n - j - v)
+                } else {
+                    V::splat(V::Scalar::ZERO)
+                };
+                x.store(to.add(v));
+            }
+            v += V::WIDTH;
+        }
+        j += width;
+    }
+}
+
+/// Row `r` of `count` rows of A into tiles of columns, each contiguous along the rows. Whole vectors are
+/// moved where memory allows: what is too much is overwritten by the next row.
+#[inline(always)]
+unsafe fn pack_tiles<V: Simd>(
+    r: usize,
+    count: usize,
+    m: usize,
+    a: *const V::Scalar,
+    left: usize,
+    packed: *mut V::Scalar,
+) {
+    let groups = m.div_ceil(V::TILE_ROWS);
+    let mut i = 0;
+    for group in 0..groups {
+        let height = (m - i) / (groups - group);
+        let mut h = 0;
+        while h < height {
+            unsafe {
+                let (from, to) = (a.add(i + h), packed.add(i * count + r * height + h));
+                // Neither past the end of A (`left` numbers from this row on), nor into the next tile.
+                if i + h + V::WIDTH <= left && r * height + h + V::WIDTH <= count * height {
+                    V::load(from).store(to);
+                } else {
+                    let n = V::WIDTH.min(height - h);
+                    write(read::<V>(from, n), to, n);
+                }
+            }
+            h += V::WIDTH;
+        }
+        i += height;
     }
 }
 
@@ -300,5 +376,78 @@ unsafe fn sum_rows_with<V: Simd>(rows: usize, n: usize, b: *const V::Scalar, c: 
             write(sum, c.add(j), cols);
         }
         j += V::WIDTH;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::simd::Level;
+
+    fn number<T: Real>(i: usize) -> T {
+        T::from_f64(((i * 7919) % 1009) as f64 / 504.0 - 1.0)
+    }
+
+    fn matrix<T: Real>(rows: usize, cols: usize) -> Vec<T> {
+        (0..rows * cols).map(number).collect()
+    }
+
+    /// The kernel's own definition: one chain of fused multiply-adds per element.
+    fn chain<T: Real>(k: usize, start: T, a: impl Fn(usize) -> T, b: impl Fn(usize) -> T) -> f64 {
+        (0..k).fold(start.to_f64(), |sum, i| {
+            if T::BYTES == 4 {
+                (a(i).to_f64() as f32).mul_add(b(i).to_f64() as f32, sum as f32) as f64
+            } else {
+                a(i).to_f64().mul_add(b(i).to_f64(), sum)
+            }
+        })
+    }
+
+    fn check<T: Real>(level: Level) {
+        for (rows, k, n) in [(1, 1, 1), (3, 17, 5), (14, 33, 16), (15, 40, 31), (31, 64, 33), (29, 20, 100)] {
+            let (a, b, start) = (matrix::<T>(rows, k), matrix::<T>(k, n), matrix::<T>(1, n));
+            let turned: Vec<T> = (0..n * k).map(|i| b[i % k * n + i / k]).collect();
+            for (source, ldb, transposed) in [(&b, n, false), (&turned, k, true)] {
+                let mut packed = vec![T::ZERO; packed_len::<T>(k, n)];
+                let mut c = vec![T::ZERO; rows * n];
+                unsafe {
+                    pack(level, k, n, source.as_ptr(), ldb, transposed, packed.as_mut_ptr());
+                    let from = Start::Row(start.as_ptr());
+                    product(level, rows, k, n, a.as_ptr(), packed.as_ptr(), from, c.as_mut_ptr());
+                }
+                for (i, x) in c.iter().enumerate() {
+                    let (r, j) = (i / n, i % n);
+                    let known = chain(k, start[j], |l| a[r * k + l], |l| b[l * n + j]);
+                    assert_eq!(x.to_f64(), known, "{level:?}: {rows}·{k}·{n}, transposed {transposed}");
+                }
+            }
+        }
+        // More rows than one block of the sum, in two parts of the columns.
+        for (rows, m, n) in [(5, 1, 1), (300, 20, 70), (513, 15, 33)] {
+            let (a, b) = (matrix::<T>(rows, m), matrix::<T>(rows, n));
+            let mut c = vec![number::<T>(3); m * n];
+            let mut scratch = vec![T::ZERO; sum_scratch::<T>(m)];
+            let half = n / 2;
+            for (from, to) in [(0, half), (half, n)] {
+                if from < to {
+                    unsafe {
+                        let (a, b, s) = (a.as_ptr(), b.as_ptr(), scratch.as_mut_ptr());
+                        sum_products(level, rows, m, n, a, b, c.as_mut_ptr(), from, to, true, s);
+                    }
+                }
+            }
+            for (i, x) in c.iter().enumerate() {
+                let known = chain(rows, T::ZERO, |r| a[r * m + i / n], |r| b[r * n + i % n]);
+                assert_eq!(x.to_f64(), known, "{level:?}: sum over {rows}, {m}×{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_element_is_one_chain_of_multiply_adds() {
+        for level in Level::available() {
+            check::<f32>(level);
+            check::<f64>(level);
+        }
     }
 }

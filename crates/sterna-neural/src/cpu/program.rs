@@ -17,8 +17,11 @@ use crate::parameters::Parameters;
 use crate::plan::{Kernel, Phase, Place, Plan, Step};
 use crate::{Error, Real, Result};
 
-/// Most rows of a block: large enough for full tiles, small enough for the second cache.
-const BLOCK_ROWS: usize = 64;
+/// Most rows of a block: large enough for full tiles, small enough for the second cache. Each block reads all
+/// weights, so where those do not fit the cache, blocks are larger.
+const BLOCK_ROWS: [usize; 2] = [64, 256];
+/// Bytes of the second cache, roughly.
+const CACHE: usize = 2 << 20;
 /// Multiply-adds below which a second thread costs more than it brings.
 const PARALLEL_WORK: f64 = 2e6;
 
@@ -144,7 +147,12 @@ impl<T: Real> CpuProgram<T> {
             }
             sums.push(Self::split_sums(phase));
         }
-        let scratch = (tiles * group::tile_len::<T>()).max(product::sum_scratch::<T>());
+        let mut scratch = tiles * group::tile_len::<T>();
+        for step in plan.phases.iter().flat_map(|p| p.prologue.iter().chain(&p.sums)) {
+            if let Kernel::Reduce(_) = step.kernel {
+                scratch = scratch.max(product::sum_scratch::<T>(step.shape.rows.group()));
+            }
+        }
         let workers = (0..pool.threads())
             .map(|_| Worker {
                 local: Aligned::new(0),
@@ -160,10 +168,16 @@ impl<T: Real> CpuProgram<T> {
         }
         let packed = plan.packs.iter().map(|p| Aligned::new(product::packed_len::<T>(p.k, p.n))).collect();
         let bytes_per_row = (plan.local_units * T::BYTES).max(1);
+        let weights: usize = plan.packs.iter().map(|p| product::packed_len::<T>(p.k, p.n) * T::BYTES).sum();
+        let block = if weights < CACHE {
+            (CACHE / 2 / bytes_per_row).clamp(8, BLOCK_ROWS[0])
+        } else {
+            (2 * CACHE / bytes_per_row).clamp(8, BLOCK_ROWS[1])
+        };
         Ok(Self {
             fixed: Aligned::new(plan.fixed_len),
             inputs: vec![std::ptr::null(); plan.inputs.len()],
-            block: ((1 << 20) / bytes_per_row).clamp(8, BLOCK_ROWS),
+            block,
             global: Aligned::new(0),
             packed_version: 0,
             row_count: [T::ZERO],
@@ -187,13 +201,8 @@ impl<T: Real> CpuProgram<T> {
             let Kernel::Reduce(terms) = &s.kernel else { continue };
             let n = s.shape.cols;
             let product = terms.iter().any(|(a, _)| a.is_some());
-            let width = if !product {
-                n
-            } else if s.shape.group_len() > 1 << 16 {
-                product::sum_columns::<T>()
-            } else {
-                2 * product::sum_unit::<T>()
-            };
+            // Large results are split between threads; small ones are not worth laying out twice.
+            let width = if product { product::sum_columns::<T>() } else { n };
             let mut from = 0;
             while from < n {
                 let to = (from + width).min(n);
@@ -343,7 +352,12 @@ impl<T: Real> CpuProgram<T> {
                     group::run(level, group, count, &mut worker.cursors, worker.scratch.as_mut_ptr());
                 }
                 Kernel::Reduce(_) => {
-                    self.reduce(step, bases, 0, shape.cols, worker.scratch.as_mut_ptr());
+                    let mut from = 0;
+                    while from < shape.cols {
+                        let to = (from + product::sum_columns::<T>()).min(shape.cols);
+                        self.reduce(step, bases, from, to, worker.scratch.as_mut_ptr());
+                        from = to;
+                    }
                 }
                 Kernel::Single => match &self.plan.nodes[out.index()].0 {
                     Op::SumCols(_) => {

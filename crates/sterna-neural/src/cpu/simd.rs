@@ -92,6 +92,15 @@ pub trait Simd: Copy {
     fn select_less(a: Self, b: Self, yes: Self, no: Self) -> Self;
     /// Magnitude of self, sign of `sign`.
     fn copy_sign(self, sign: Self) -> Self;
+    /// Transposes a square of WIDTH × WIDTH numbers, from rows `stride` apart to rows `to_stride` apart.
+    #[inline(always)]
+    unsafe fn transpose(from: *const Self::Scalar, stride: usize, to: *mut Self::Scalar, to_stride: usize) {
+        for r in 0..Self::WIDTH {
+            for c in 0..Self::WIDTH {
+                unsafe { *to.add(c * to_stride + r) = *from.add(r * stride + c) };
+            }
+        }
+    }
 }
 
 /// Shorthand for `V::splat(V::Scalar::from_f64(x))`.
@@ -270,7 +279,7 @@ mod avx512 {
         ($name:ident, $t:ty, $raw:ty, $width:literal, $mask:ty, $set1:ident, $load:ident, $store:ident,
          $maskload:ident, $maskstore:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $fma:ident,
          $sqrt:ident, $abs:ident, $max:ident, $min:ident, $round:ident, $scalef:ident, $getmant:ident,
-         $getexp:ident, $cmp:ident, $blend:ident, $and:ident, $or:ident, $andnot:ident) => {
+         $getexp:ident, $cmp:ident, $blend:ident, $and:ident, $or:ident, $andnot:ident, $transpose:ident) => {
             /// One 512-bit register.
             #[derive(Clone, Copy)]
             #[repr(transparent)]
@@ -363,6 +372,10 @@ mod avx512 {
                         Self($or($andnot(bit, self.0), $and(bit, sign.0)))
                     }
                 }
+                #[inline(always)]
+                unsafe fn transpose(from: *const $t, stride: usize, to: *mut $t, to_stride: usize) {
+                    unsafe { $transpose(from, stride, to, to_stride) }
+                }
             }
         };
     }
@@ -371,11 +384,73 @@ mod avx512 {
         _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps, _mm512_div_ps,
         _mm512_fmadd_ps, _mm512_sqrt_ps, _mm512_abs_ps, _mm512_max_ps, _mm512_min_ps, _mm512_roundscale_ps,
         _mm512_scalef_ps, _mm512_getmant_ps, _mm512_getexp_ps, _mm512_cmp_ps_mask, _mm512_mask_blend_ps,
-        _mm512_and_ps, _mm512_or_ps, _mm512_andnot_ps);
+        _mm512_and_ps, _mm512_or_ps, _mm512_andnot_ps, transpose_f32);
     #[rustfmt::skip]
     wide!(F64x8, f64, __m512d, 8, __mmask8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd,
         _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd, _mm512_add_pd, _mm512_sub_pd, _mm512_mul_pd, _mm512_div_pd,
         _mm512_fmadd_pd, _mm512_sqrt_pd, _mm512_abs_pd, _mm512_max_pd, _mm512_min_pd, _mm512_roundscale_pd,
         _mm512_scalef_pd, _mm512_getmant_pd, _mm512_getexp_pd, _mm512_cmp_pd_mask, _mm512_mask_blend_pd,
-        _mm512_and_pd, _mm512_or_pd, _mm512_andnot_pd);
+        _mm512_and_pd, _mm512_or_pd, _mm512_andnot_pd, transpose_f64);
+
+    /// Four registers of four 128-bit lanes as a matrix of lanes, transposed.
+    macro_rules! transpose_lanes {
+        ($shuffle:ident, $v:expr) => {{
+            let v = $v;
+            let (s0, s1) = ($shuffle::<0x88>(v[0], v[1]), $shuffle::<0xDD>(v[0], v[1]));
+            let (s2, s3) = ($shuffle::<0x88>(v[2], v[3]), $shuffle::<0xDD>(v[2], v[3]));
+            [
+                $shuffle::<0x88>(s0, s2),
+                $shuffle::<0x88>(s1, s3),
+                $shuffle::<0xDD>(s0, s2),
+                $shuffle::<0xDD>(s1, s3),
+            ]
+        }};
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn transpose_f32(from: *const f32, stride: usize, to: *mut f32, to_stride: usize) {
+        unsafe {
+            // Within each lane: rows 4q … 4q + 3 of column j, for j = 0 … 3.
+            let mut u = [_mm512_setzero_ps(); 16];
+            for q in 0..4 {
+                let row = |r: usize| _mm512_castps_pd(_mm512_loadu_ps(from.add((4 * q + r) * stride)));
+                let pair = |a: __m512d, b: __m512d| {
+                    let (a, b) = (_mm512_castpd_ps(a), _mm512_castpd_ps(b));
+                    (_mm512_castps_pd(_mm512_unpacklo_ps(a, b)), _mm512_castps_pd(_mm512_unpackhi_ps(a, b)))
+                };
+                let ((a, b), (c, d)) = (pair(row(0), row(1)), pair(row(2), row(3)));
+                u[4 * q] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+                u[4 * q + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+                u[4 * q + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+                u[4 * q + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+            }
+            for j in 0..4 {
+                let columns = transpose_lanes!(_mm512_shuffle_f32x4, [u[j], u[4 + j], u[8 + j], u[12 + j]]);
+                for (lane, column) in columns.into_iter().enumerate() {
+                    _mm512_storeu_ps(to.add((4 * lane + j) * to_stride), column);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn transpose_f64(from: *const f64, stride: usize, to: *mut f64, to_stride: usize) {
+        unsafe {
+            let mut u = [_mm512_setzero_pd(); 8];
+            for q in 0..4 {
+                let a = _mm512_loadu_pd(from.add(2 * q * stride));
+                let b = _mm512_loadu_pd(from.add((2 * q + 1) * stride));
+                u[2 * q] = _mm512_unpacklo_pd(a, b);
+                u[2 * q + 1] = _mm512_unpackhi_pd(a, b);
+            }
+            for j in 0..2 {
+                let columns = transpose_lanes!(_mm512_shuffle_f64x2, [u[j], u[2 + j], u[4 + j], u[6 + j]]);
+                for (lane, column) in columns.into_iter().enumerate() {
+                    _mm512_storeu_pd(to.add((2 * lane + j) * to_stride), column);
+                }
+            }
+        }
+    }
 }

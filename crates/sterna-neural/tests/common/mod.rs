@@ -29,7 +29,7 @@ pub fn relative_error(a: &[f64], b: &[f64]) -> f64 {
 
 /// d f/d v by differences of fourth order.
 pub fn difference(v: &mut [f64], i: usize, mut f: impl FnMut(&[f64]) -> f64) -> f64 {
-    let h = 1e-3;
+    let h = 4e-4;
     let x = v[i];
     let mut at = |t: f64| {
         v[i] = x + t;

@@ -18,9 +18,15 @@ pub(super) fn sigmoid(x: f64) -> f64 {
 
 /// Solves Σ σ(F − c) = Σ σ(c − B) for c over log-weights of forward and backward paths.
 ///
-/// Weights of −∞ (a path into zero density) are allowed; both lists must not be empty.
-/// NaN if one side has no finite weight.
+/// A forward path into zero density weighs −∞, a backward one +∞. One that comes from there
+/// (backward −∞, forward +∞: a replica that has not yet found the support) tells nothing and is left
+/// out. NaN if one side has no finite weight.
 pub fn bar(forward: &[f64], backward: &[f64]) -> Bar {
+    let usable = |weights: &[f64], from_nowhere: f64| -> Vec<f64> {
+        weights.iter().copied().filter(|&w| w != from_nowhere).collect()
+    };
+    let forward = &usable(forward, f64::INFINITY)[..];
+    let backward = &usable(backward, f64::NEG_INFINITY)[..];
     let finite = |w: &&f64| w.is_finite();
     let all = || forward.iter().chain(backward).filter(finite);
     let nothing = Bar { log_ratio: f64::NAN, slope: f64::NAN, overlap: f64::NAN };
@@ -107,5 +113,10 @@ mod tests {
         assert!(far.abs() < 1e6 + 2.0);
         let mixed = bar(&[f64::NEG_INFINITY, 0.0, 0.0], &[0.0, 0.0, 0.0]).log_ratio;
         assert!(mixed < 0.0 && mixed > -2.0);
+        // More paths from nowhere than finite ones: no root without leaving them out.
+        let (nowhere, somewhere) = (f64::NEG_INFINITY, [0.25, 0.25]);
+        let lost = bar(&[nowhere, nowhere, 0.25, 0.25], &[nowhere, nowhere, nowhere, 0.25, 0.25]);
+        let known = bar(&[nowhere, nowhere, 0.25, 0.25], &somewhere);
+        assert_eq!(lost, known);
     }
 }

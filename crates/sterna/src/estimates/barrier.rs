@@ -1,4 +1,4 @@
-//! Barriers and the round trips they allow (§4, Proposition 3 and Theorem 2).
+//! Barriers and the round trips they allow (§4, Proposition 2 and Theorem 2).
 
 /// λ(β) = ½ E|V − V′| for independent V, V′ ~ d log π^β/dβ, from samples of one chain:
 /// half of Gini's mean difference over all pairs of samples. Sorts `slopes`.

@@ -5,6 +5,7 @@
 //! escorted equality. One code serves all of them.
 
 use super::bar::{Bar, bar, sigmoid};
+use super::crooks::{Crooks, crooks};
 use super::series::long_run_variance;
 
 /// Path weights of one pair in one ladder, in order of time.
@@ -19,6 +20,8 @@ pub struct PairEstimate {
     pub backward: f64,
     /// From both, by Bennett's acceptance ratio.
     pub bar: Bar,
+    /// Where forward and backward weights cross.
+    pub crooks: Crooks,
 }
 
 /// Estimates of log Z.
@@ -50,17 +53,20 @@ pub fn log_z(log_z_reference: f64, works: &[Vec<Works>]) -> LogZ {
         let join =
             |side: fn(&Works) -> Vec<f64>| works.iter().flat_map(|c| side(&c[pair])).collect::<Vec<_>>();
         let (forward, backward) = (join(|w| w.0.to_vec()), join(|w| w.1.to_vec()));
-        let minus: Vec<f64> = backward.iter().map(|w| -w).collect();
+        // Backward paths from zero density are no samples: see `bar`.
+        let minus: Vec<f64> = backward.iter().filter(|w| **w != f64::NEG_INFINITY).map(|w| -w).collect();
         let estimate = PairEstimate {
             forward: log_mean_exp(&forward),
             backward: -log_mean_exp(&minus),
             bar: if forward.is_empty() { bar(&[f64::NAN], &[f64::NAN]) } else { bar(&forward, &backward) },
+            crooks: crooks(&forward, &backward),
         };
         let Bar { log_ratio, slope, .. } = estimate.bar;
         for (influence, copy) in influence.iter_mut().zip(works) {
             let (forward, backward) = copy[pair];
             for ((influence, f), b) in influence.iter_mut().zip(forward).zip(backward) {
-                *influence += (sigmoid(f - log_ratio) - sigmoid(log_ratio - b)) / slope;
+                let backward = if *b == f64::NEG_INFINITY { 0.0 } else { sigmoid(log_ratio - b) };
+                *influence += (sigmoid(f - log_ratio) - backward) / slope;
             }
         }
         pairs.push(estimate);

@@ -94,8 +94,12 @@ impl Explorer for Hmc {
                 moves[i].proposed += 1;
                 moves[i].acceptance += log_joint[i];
                 moves[i].bad += u32::from(bad);
-                if bad {
+                // What the path makes of it decides: at β = 0 of a geometric path the target has no say.
+                let log_density = proposal.log_density[i];
+                if log_density.is_nan() || log_density == f64::INFINITY {
                     uniforms[i] = f64::NEG_INFINITY;
+                }
+                if bad {
                     *bad_point = Some((i, proposal.x.row(i).to_vec()));
                 }
             }

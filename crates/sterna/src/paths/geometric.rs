@@ -150,9 +150,12 @@ impl Interpolate<'_> {
             let (lanes_beta, minus_rest) = (L::splat(beta), L::splat(beta - 1.0));
             let mut sum = L::splat(0.0);
             for_each_chunk!(dim, |range| {
-                let shift =
-                    L::load_some(&x[range.clone()]) - L::load_some(&self.reference.mean[range.clone()]);
-                let pull = shift * L::load_some(&self.reference.precision[range.clone()]);
+                let mut shift = L::load_some(&x[range.clone()]);
+                let mut pull = shift;
+                if !STANDARD {
+                    shift = shift - L::load_some(&self.reference.mean[range.clone()]);
+                    pull = shift * L::load_some(&self.reference.precision[range.clone()]);
+                }
                 sum = shift.mul_add(pull, sum);
                 let mut total = pull * minus_rest;
                 // At β = 0 the target has no say, whatever its score is there.
