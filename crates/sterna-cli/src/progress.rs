@@ -70,6 +70,7 @@ impl Observer for Bar {
                 progress.rounds as u64 * progress.total,
             ),
             Stage::Collecting => ("collecting", progress.done, progress.total),
+            Stage::Fitting => ("training", 0, 1),
             Stage::BurnIn => ("burn-in", progress.done, progress.total),
             Stage::Sampling => ("sampling", progress.done, progress.total),
             Stage::Finished => return,

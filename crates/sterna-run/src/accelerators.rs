@@ -1,5 +1,6 @@
 //! The path and the accelerator that a config names.
 
+use crate::builtin;
 use crate::config::{Config, known};
 use crate::error::JobError;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator, NoDrift, Norma
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::transport::Drift;
+use sterna_neural::{CmcdSize, FlowSize, Hidden, Loss, TrainCmcd, TrainFlow, Training, TrainingReport};
 
 /// Path and accelerator of a config, and K.
 pub struct Plan {
@@ -18,6 +20,80 @@ pub struct Plan {
     pub acceleration: Acceleration,
     /// K.
     pub steps: usize,
+    /// The network's trainer, where there is one.
+    pub trainer: Option<Trainer>,
+}
+
+/// What trains an accelerator, kept for its report.
+#[derive(Clone)]
+pub enum Trainer {
+    /// A flow.
+    Flow(Arc<TrainFlow>),
+    /// A controlled diffusion.
+    Cmcd(Arc<TrainCmcd>),
+}
+
+impl Trainer {
+    /// What training did.
+    pub fn report(&self) -> TrainingReport {
+        match self {
+            Self::Flow(fit) => fit.report(),
+            Self::Cmcd(fit) => fit.report(),
+        }
+    }
+
+    fn acceleration(&self) -> Acceleration {
+        Acceleration::Fitted(match self {
+            Self::Flow(fit) => fit.clone(),
+            Self::Cmcd(fit) => fit.clone(),
+        })
+    }
+}
+
+/// Sizes of a network: those given, else those of the preset.
+fn size(config: &Config, small: (usize, usize), paper: (usize, usize)) -> Result<(usize, usize), JobError> {
+    let network = &config.network;
+    known("network.preset", &network.preset, &["small", "paper"])?;
+    let (layers, width) = if network.preset == "paper" { paper } else { small };
+    let (layers, width) = (network.layers.unwrap_or(layers), network.width.unwrap_or(width));
+    for (field, value) in [("layers", layers), ("width", width)] {
+        if !(1..=100_000).contains(&value) {
+            return Err(JobError::Config(format!(
+                "network.{field} = {value} is impossible: it must lie between 1 and 100000"
+            )));
+        }
+    }
+    Ok((layers, width))
+}
+
+fn training(config: &Config) -> Result<Training, JobError> {
+    let t = &config.training;
+    known("training.loss", &t.loss, &["skl", "forward-kl", "reverse-kl", "log-variance"])?;
+    Ok(Training {
+        seed: config.seed,
+        steps: t.steps,
+        batch: t.batch,
+        learning_rate: t.learning_rate,
+        clip: t.clip,
+        ema: t.ema,
+        loss: match t.loss.as_str() {
+            "forward-kl" => Loss::ForwardKl,
+            "reverse-kl" => Loss::ReverseKl,
+            "log-variance" => Loss::LogVariance,
+            _ => Loss::Skl,
+        },
+        threads: rayon::current_num_threads(),
+        guard: t.guard,
+    })
+}
+
+fn impossible(error: sterna_neural::Error) -> JobError {
+    JobError::Config(match error {
+        sterna_neural::Error::Config { field, value, reason } => {
+            format!("{field} = {value} is impossible: {reason}")
+        }
+        error => error.to_string(),
+    })
 }
 
 /// What the config asks for, or why it cannot be had.
@@ -30,7 +106,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             "reference.scale = {scale} is impossible: it must be positive"
         )));
     }
-    known("accelerator.kind", &accelerator.kind, &["none", "affine", "cmcd", "diffusion"])?;
+    known("accelerator.kind", &accelerator.kind, &["none", "affine", "flow", "cmcd", "diffusion"])?;
     let wrong = |message: String| Err(JobError::Config(message));
     let steps = |default: usize, allowed: std::ops::RangeInclusive<usize>| {
         let steps = accelerator.steps.unwrap_or(default);
@@ -46,9 +122,40 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
         let reference = Reference::normal(vec![0.0; target.dim()], vec![scale; target.dim()]);
         Ok(Arc::new(Geometric::new(reference, target)?))
     };
+    let trained = accelerator.kind == "flow" || (accelerator.kind == "cmcd" && accelerator.drift.is_none());
+    if trained && scale != 1.0 {
+        return wrong(format!(
+            "reference.scale = {scale} is impossible for a trained transport: its loss knows N(0, I)"
+        ));
+    }
     Ok(match accelerator.kind.as_str() {
         "none" => {
-            Plan { path: geometric(target)?, acceleration: Acceleration::None, steps: steps(0, 0..=0)? }
+            let steps = steps(0, 0..=0)?;
+            Plan { path: geometric(target)?, acceleration: Acceleration::None, steps, trainer: None }
+        }
+        "flow" => {
+            let path = geometric(target)?;
+            let (layers, width) = size(config, (8, 64), (20, 128))?;
+            let size = FlowSize { layers, hidden: Hidden::new(2, width) };
+            let graph_target = builtin::graph_target(&config.target)?;
+            let fit = TrainFlow::new(path.clone(), graph_target, size, training(config)?);
+            let trainer = Trainer::Flow(Arc::new(fit.map_err(impossible)?));
+            Plan {
+                path,
+                acceleration: trainer.acceleration(),
+                steps: steps(1, 1..=1)?,
+                trainer: Some(trainer),
+            }
+        }
+        "cmcd" if accelerator.drift.is_none() => {
+            let path = geometric(target)?;
+            let (layers, width) = size(config, (3, 96), (4, 512))?;
+            let steps = steps(5, 1..=10_000)?;
+            let size = CmcdSize { steps, hidden: Hidden::new(layers, width), noise: accelerator.noise };
+            let graph_target = builtin::graph_target(&config.target)?;
+            let fit = TrainCmcd::new(path.clone(), graph_target, size, training(config)?);
+            let trainer = Trainer::Cmcd(Arc::new(fit.map_err(impossible)?));
+            Plan { path, acceleration: trainer.acceleration(), steps, trainer: Some(trainer) }
         }
         "affine" => {
             known("accelerator.covariance", &accelerator.covariance, &["diagonal", "full"])?;
@@ -57,6 +164,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                 path: geometric(target)?,
                 acceleration: Acceleration::Fitted(Arc::new(fit)),
                 steps: steps(1, 1..=1)?,
+                trainer: None,
             }
         }
         "cmcd" => {
@@ -80,12 +188,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     known("accelerator.drift", other, &["none", "exact"])?;
                     unreachable!("known names are handled above")
                 }
-                None => {
-                    return wrong(
-                        "accelerator.kind = \"cmcd\" needs accelerator.drift: \"none\", or \"exact\" for a normal target"
-                            .into(),
-                    );
-                }
+                None => unreachable!("a drift that is not given is trained"),
             };
             if !(accelerator.noise > 0.0 && accelerator.noise.is_finite()) {
                 return wrong(format!(
@@ -95,7 +198,8 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             }
             let steps = steps(5, 1..=10_000)?;
             let fit = FitCmcd { drift, steps, noise: accelerator.noise };
-            Plan { path: geometric(target)?, acceleration: Acceleration::Fitted(Arc::new(fit)), steps }
+            let acceleration = Acceleration::Fitted(Arc::new(fit));
+            Plan { path: geometric(target)?, acceleration, steps, trainer: None }
         }
         _ => {
             match accelerator.score.as_deref() {
@@ -128,7 +232,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     steps: DiffusionSteps::new(steps, integrator)?,
                 })),
             };
-            Plan { path: Arc::new(path), acceleration, steps }
+            Plan { path: Arc::new(path), acceleration, steps, trainer: None }
         }
     })
 }

@@ -5,6 +5,7 @@ use crate::error::JobError;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal};
+use sterna_neural::GraphTarget;
 
 /// A built-in target, for the list that `sterna targets` prints.
 pub struct Builtin {
@@ -62,6 +63,19 @@ pub fn target(config: &TargetConfig) -> Result<Arc<dyn Target>, JobError> {
             config.kind
         )));
     }
+    Ok(match config.kind.as_str() {
+        "gmm" => Arc::new(Gmm::paper(dim)),
+        "dw4" => Arc::new(Dw4),
+        "many-well" => Arc::new(ManyWell::new(dim)),
+        "normal" => Arc::new(normal(config)?.expect("the kind is normal")),
+        "funnel" => Arc::new(Funnel::new(dim)),
+        _ => Arc::new(Banana::new(dim)),
+    })
+}
+
+/// The same target inside graphs, for losses.
+pub fn graph_target(config: &TargetConfig) -> Result<Arc<dyn GraphTarget>, JobError> {
+    let dim = target(config)?.dim();
     Ok(match config.kind.as_str() {
         "gmm" => Arc::new(Gmm::paper(dim)),
         "dw4" => Arc::new(Dw4),

@@ -24,7 +24,9 @@ pub struct Config {
     pub schedule: ScheduleConfig,
     /// What carries the proposals of swaps.
     pub accelerator: AcceleratorConfig,
-    /// What accelerators are fitted to.
+    /// Networks of trained accelerators.
+    pub network: NetworkConfig,
+    /// What accelerators are fitted to, and how.
     pub training: TrainingConfig,
     /// Length of the run.
     pub run: RunConfig,
@@ -133,14 +135,14 @@ pub struct ScheduleConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AcceleratorConfig {
-    /// `none`, `affine`, `cmcd` or `diffusion`.
+    /// `none`, `affine`, `flow`, `cmcd` or `diffusion`.
     pub kind: String,
     /// K; what the kind does by default if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<usize>,
     /// `affine`: match variances (`diagonal`) or covariances (`full`).
     pub covariance: String,
-    /// `cmcd`: `none` for no drift, `exact` where it is known (normals).
+    /// `cmcd`: `none` for no drift, `exact` where it is known (normals); trained if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<String>,
     /// `cmcd`: variance of a step's noise relative to the local variance, per unit of barrier.
@@ -152,17 +154,65 @@ pub struct AcceleratorConfig {
     pub integrator: String,
 }
 
+/// `[network]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkConfig {
+    /// `small`, for CPUs, or `paper`: the sizes below where they are not given.
+    pub preset: String,
+    /// `flow`: coupling layers. `cmcd`: hidden layers of the drift.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layers: Option<usize>,
+    /// Width of hidden layers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<usize>,
+}
+
+impl Default for NetworkConfig {
+    fn default() -> Self {
+        Self { preset: "small".into(), layers: None, width: None }
+    }
+}
+
 /// `[training]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainingConfig {
-    /// Iterations whose samples an accelerator is fitted to.
-    pub collect: u64,
+    /// Iterations whose samples an accelerator is fitted to; if not given, 5000, and 20000 for networks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collect: Option<u64>,
+    /// How often samples are collected and an accelerator fitted: from the second time on, with the help
+    /// of the one before.
+    pub rounds: usize,
+    /// Steps of the optimiser in each round.
+    pub steps: u64,
+    /// Journeys of a step, in each direction.
+    pub batch: usize,
+    /// Learning rate at the beginning; it falls along a half cosine.
+    pub learning_rate: f64,
+    /// Gradients longer than this are shortened to it.
+    pub clip: f64,
+    /// Weight of the past in the average of the weights.
+    pub ema: f64,
+    /// `skl`, `forward-kl`, `reverse-kl`; `cmcd` also `log-variance`.
+    pub loss: String,
+    /// Whether pairs that do better without the transport are swapped plainly.
+    pub guard: bool,
 }
 
 impl Default for TrainingConfig {
     fn default() -> Self {
-        Self { collect: 5000 }
+        Self {
+            collect: None,
+            rounds: 1,
+            steps: 3000,
+            batch: 256,
+            learning_rate: 1e-3,
+            clip: 1.0,
+            ema: 0.99,
+            loss: "skl".into(),
+            guard: true,
+        }
     }
 }
 
@@ -189,6 +239,7 @@ impl Default for Config {
             explorer: ExplorerConfig::default(),
             schedule: ScheduleConfig::default(),
             accelerator: AcceleratorConfig::default(),
+            network: NetworkConfig::default(),
             training: TrainingConfig::default(),
             run: RunConfig::default(),
         }
@@ -279,6 +330,12 @@ impl Config {
         toml::to_string(self).expect("a config is plain data")
     }
 
+    /// Whether a network is trained.
+    pub fn trains(&self) -> bool {
+        let accelerator = &self.accelerator;
+        accelerator.kind == "flow" || (accelerator.kind == "cmcd" && accelerator.drift.is_none())
+    }
+
     /// The library's settings; "auto" chains must have been resolved to a number.
     pub fn settings(&self) -> Result<Settings, JobError> {
         known("reference.kind", &self.reference.kind, &["standard-normal"])?;
@@ -314,7 +371,8 @@ impl Config {
             } else {
                 Criterion::Rejection
             },
-            collect: self.training.collect,
+            collect: self.training.collect.unwrap_or(if self.trains() { 20_000 } else { 5000 }),
+            fits: self.training.rounds,
             burn_in: self.run.burn_in,
             iterations: self.run.iterations,
             thin: self.run.thin,

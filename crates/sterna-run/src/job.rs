@@ -58,7 +58,8 @@ pub fn sample(config: &Config, observer: &mut dyn Observer) -> Result<(Run, Summ
         if run.records().next().is_none() {
             return Err(JobError::Interrupted);
         }
-        let summary = Summary::new(config, plan.steps, &run, &times);
+        let training = plan.trainer.map(|trainer| trainer.report());
+        let summary = Summary::new(config, plan.steps, &run, &times, training);
         Ok((run, summary))
     })
 }
@@ -74,6 +75,8 @@ fn advance(run: &mut Run, observer: &mut dyn Observer) -> Result<Times, JobError
         let seconds = begin.elapsed().as_secs_f64();
         match stage {
             Stage::Tuning(_) => times.tuning_s += seconds,
+            Stage::Collecting => times.collecting_s += seconds,
+            Stage::Fitting => times.training_s += seconds,
             _ => times.sampling_s += seconds,
         }
         // Blocks of about a twentieth of a second.
@@ -152,6 +155,9 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
     let (run, summary) = sample(config, observer)?;
     write_whole(&folder.join("config.toml"), summary.config.to_toml().as_bytes())?;
     write_draws(&folder.join("draws.nc"), &run, &summary)?;
+    if let Some(training) = &summary.training {
+        write_whole(&folder.join("transport.safetensors"), &training.transport)?;
+    }
     write_whole(&folder.join("summary.json"), summary.to_json().as_bytes())?;
     log.event(
         "end",

@@ -4,12 +4,15 @@ use crate::config::Config;
 use serde_json::{Value, json};
 use sterna::estimates::global_barrier;
 use sterna::run::{Results, Run, Stage};
+use sterna_neural::TrainingReport;
 
 /// Seconds by stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// Tuning.
     pub tuning_s: f64,
+    /// Collecting samples for an accelerator.
+    pub collecting_s: f64,
     /// Training of transports.
     pub training_s: f64,
     /// Burn-in and sampling.
@@ -40,19 +43,32 @@ pub struct Summary {
     pub results: Results,
     /// Seconds.
     pub times: Times,
+    /// What training did, where a network was trained.
+    pub training: Option<TrainingReport>,
     /// What a user should know.
     pub alarms: Vec<Alarm>,
 }
 
 impl Summary {
-    pub(crate) fn new(config: &Config, steps: usize, run: &Run, times: &Times) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        steps: usize,
+        run: &Run,
+        times: &Times,
+        training: Option<TrainingReport>,
+    ) -> Self {
         let results = run.results();
+        let mut alarms = alarms(&results);
+        for (code, message) in training.iter().flat_map(|t| &t.alarms) {
+            alarms.push(Alarm { code, message: message.clone() });
+        }
         Self {
             config: config.clone(),
             steps,
             finished: run.progress().0 == Stage::Finished,
             dim: run.sampler().path.dim(),
-            alarms: alarms(&results),
+            alarms,
+            training,
             results,
             times: *times,
         }
@@ -79,6 +95,23 @@ impl Summary {
         let r = &self.results;
         let replicas = (r.schedule.chains() * self.config.chains.ensembles) as f64;
         r.round_trips as f64 / (r.sampling_evaluations as f64 / (replicas * r.iterations as f64))
+    }
+
+    /// Points at which the target, and a network, were evaluated inside losses.
+    fn training_evaluations(&self) -> (u64, u64) {
+        self.training.as_ref().map_or((0, 0), |t| (t.target_evaluations, t.network_evaluations))
+    }
+
+    /// Points at which the network was evaluated in sampling: by the paper's count K + 1 for a controlled
+    /// diffusion and 1 for a flow, for each journey of a pair that uses it.
+    fn sampling_network_evaluations(&self) -> u64 {
+        let Some(training) = &self.training else { return 0 };
+        let each = if self.config.accelerator.kind == "flow" { 1 } else { self.steps as u64 + 1 };
+        let iterations = self.results.iterations;
+        // Pairs 1, 3, … are proposed in iterations 1, 3, …
+        let proposals = |n: usize| if n.is_multiple_of(2) { iterations.div_ceil(2) } else { iterations / 2 };
+        let pairs = training.pairs.iter().enumerate().filter(|(_, p)| !p.plain);
+        2 * each * self.config.chains.ensembles as u64 * pairs.map(|(n, _)| proposals(n)).sum::<u64>()
     }
 
     /// The file's text.
@@ -137,7 +170,20 @@ impl Summary {
                 "minimum": finite(r.ess.iter().copied().fold(f64::INFINITY, f64::min)),
                 "coordinates": r.ess.iter().map(|&e| finite(e)).collect::<Vec<_>>(),
             },
-            "evaluations": {"target": r.evaluations, "sampling": r.sampling_evaluations, "network": 0},
+            "evaluations": {
+                "target": r.evaluations + self.training_evaluations().0,
+                "sampling": r.sampling_evaluations,
+                "training": self.training_evaluations().0,
+                "network": self.training_evaluations().1 + self.sampling_network_evaluations(),
+                "network_training": self.training_evaluations().1,
+            },
+            "training": self.training.as_ref().map(|t| json!({
+                "steps": t.steps,
+                "losses": t.losses.iter().map(|&l| finite(l)).collect::<Vec<_>>(),
+                "rejection_rates": t.pairs.iter().map(|p| finite(p.rejection)).collect::<Vec<_>>(),
+                "plain_rejection_rates": t.pairs.iter().map(|p| finite(p.plain_rejection)).collect::<Vec<_>>(),
+                "replaced": t.pairs.iter().map(|p| p.plain).collect::<Vec<_>>(),
+            })),
             "compute_normalised_round_trips": {
                 "paper": self.paper_normalised(),
                 "all_evaluations": finite(self.honestly_normalised()),
@@ -145,6 +191,7 @@ impl Summary {
             },
             "time": {
                 "tuning_s": self.times.tuning_s,
+                "collecting_s": self.times.collecting_s,
                 "training_s": self.times.training_s,
                 "sampling_s": self.times.sampling_s,
                 "iterations_per_second": finite(iterations_per_second),

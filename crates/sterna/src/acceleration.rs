@@ -31,6 +31,8 @@ impl Acceleration {
 
 /// Samples of all chains at a frozen schedule, with what tuning learned of them.
 pub struct Collected<'a> {
+    /// Which fit of the run this is, from 0: later ones see samples that earlier accelerators carried.
+    pub round: usize,
     /// The schedule they were drawn at.
     pub schedule: &'a Schedule,
     /// Samples of each chain.
@@ -75,24 +77,29 @@ pub struct FitCmcd {
 
 impl Fit for FitCmcd {
     fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>> {
-        let noise = pair_noise(collected, self.steps, self.noise);
+        // 2σ²/K is the step's variance, between those at the two chains.
+        let of = |[lower, upper]: &[f64; 2]| 0.5 * self.steps as f64 * (lower * upper).sqrt();
+        let noise: Vec<f64> = collected.step_variances(self.noise).iter().map(of).collect();
         Ok(Arc::new(Cmcd { steps: CmcdSteps::linear(self.drift.clone(), self.steps, &noise)? }))
     }
 }
 
-/// σ² of each pair such that a step's variance 2σ²/K is `noise` · (local variance) · (barrier of the pair).
-fn pair_noise(collected: &Collected, steps: usize, noise: f64) -> Vec<f64> {
-    let barrier = cumulative_barrier(collected.schedule.betas(), collected.local_barrier);
-    let log_variance = |chain: usize| {
-        let row = collected.local_variance.row(chain);
-        row.iter().map(|v| v.ln()).sum::<f64>() / row.len() as f64
-    };
-    (1..collected.schedule.chains())
-        .map(|n| {
-            let variance = (0.5 * (log_variance(n - 1) + log_variance(n))).exp();
-            0.5 * steps as f64 * noise * variance * (barrier[n] - barrier[n - 1]).clamp(1e-12, 1.0)
-        })
-        .collect()
+impl Collected<'_> {
+    /// Variance of a step of each pair at its lower and at its upper chain: `noise` · (local variance) ·
+    /// (barrier of the pair).
+    pub fn step_variances(&self, noise: f64) -> Vec<[f64; 2]> {
+        let barrier = cumulative_barrier(self.schedule.betas(), self.local_barrier);
+        let variance = |chain: usize| {
+            let row = self.local_variance.row(chain);
+            (row.iter().map(|v| v.ln()).sum::<f64>() / row.len() as f64).exp()
+        };
+        (1..self.schedule.chains())
+            .map(|n| {
+                let share = noise * (barrier[n] - barrier[n - 1]).clamp(1e-12, 1.0);
+                [n - 1, n].map(|chain| share * variance(chain))
+            })
+            .collect()
+    }
 }
 
 /// Keeps every replica's point, by chain.

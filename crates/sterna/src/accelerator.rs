@@ -58,6 +58,8 @@ pub struct Journey {
     pub log_det: Vec<f64>,
     /// Variance of a step, one per row.
     pub variance: Vec<f64>,
+    /// Variance of the step that returns, one per row.
+    pub return_variance: Vec<f64>,
     /// Noise of a step.
     pub noise: Batch,
     /// Points before a step.
@@ -77,6 +79,7 @@ impl Journey {
             beta: vector(),
             log_det: vector(),
             variance: vector(),
+            return_variance: vector(),
             noise: matrix(),
             before: matrix(),
             mean: matrix(),
@@ -86,7 +89,8 @@ impl Journey {
     /// Sets the travellers' starting points.
     pub fn begin(&mut self, from: &Points, rows: &[usize]) {
         self.points.gather(from, rows);
-        for vector in [&mut self.log_weight, &mut self.beta, &mut self.log_det, &mut self.variance] {
+        let Self { log_weight, beta, log_det, variance, return_variance, .. } = self;
+        for vector in [log_weight, beta, log_det, variance, return_variance] {
             vector.resize(rows.len(), 0.0);
         }
         for matrix in [&mut self.noise, &mut self.before, &mut self.mean] {

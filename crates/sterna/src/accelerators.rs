@@ -5,9 +5,11 @@ mod diffusion;
 mod flow;
 mod gaussian;
 mod identity;
+mod per_pair;
 
 pub use cmcd::{Cmcd, CmcdSteps, NoDrift, NormalDrift};
 pub use diffusion::{Diffusion, DiffusionSteps, Integrator};
 pub use flow::FlowAccelerator;
 pub use gaussian::{Gaussian, GaussianSteps};
 pub use identity::Identity;
+pub use per_pair::PerPair;

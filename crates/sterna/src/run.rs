@@ -62,6 +62,8 @@ pub struct Settings {
     pub criterion: Criterion,
     /// Iterations whose samples an accelerator is fitted to, where one is.
     pub collect: u64,
+    /// How often an accelerator is fitted: each fit sees samples that the one before carried.
+    pub fits: usize,
     /// Iterations before sampling, with everything frozen.
     pub burn_in: u64,
     /// Iterations of sampling.
@@ -84,6 +86,7 @@ impl Default for Settings {
             round_burn_in: 100,
             criterion: Criterion::Barrier,
             collect: 5000,
+            fits: 1,
             burn_in: 1000,
             iterations: 100_000,
             thin: 1,
@@ -147,6 +150,9 @@ impl Settings {
         if self.collect < 10 {
             return wrong("training.collect", self.collect.to_string(), "at least 10 iterations are needed");
         }
+        if self.fits == 0 {
+            return wrong("training.rounds", "0".into(), "at least 1 round is needed");
+        }
         if self.iterations == 0 {
             return wrong("run.iterations", "0".into(), "at least 1 iteration is needed");
         }
@@ -168,6 +174,8 @@ pub enum Stage {
     Tuning(usize),
     /// Samples for an accelerator, all frozen.
     Collecting,
+    /// The accelerator is made from those samples: one call of [`Run::advance`], without iterations.
+    Fitting,
     /// Before sampling, all frozen.
     BurnIn,
     /// Draws count.
@@ -204,6 +212,7 @@ pub struct Run {
     shards: Vec<Shard>,
     stage: Stage,
     stage_iterations: u64,
+    fits: usize,
     iteration: u64,
     local_barriers: Vec<f64>,
     barrier_schedule: Schedule,
@@ -296,6 +305,7 @@ impl Run {
             evaluations_before_sampling: 0,
             stage: Stage::Tuning(0),
             stage_iterations: 0,
+            fits: 0,
             iteration: 0,
             settings,
             acceleration,
@@ -314,7 +324,7 @@ impl Run {
             Stage::Collecting => self.settings.collect,
             Stage::BurnIn => self.settings.burn_in,
             Stage::Sampling => self.settings.iterations,
-            Stage::Finished => 0,
+            Stage::Fitting | Stage::Finished => 0,
         };
         (self.stage, self.stage_iterations, total)
     }
@@ -342,7 +352,7 @@ impl Run {
                 Stage::Tuning(_) => tuning,
                 Stage::Collecting => &mut Both(tuning, collecting),
                 Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
-                Stage::BurnIn | Stage::Finished => &mut nothing,
+                Stage::Fitting | Stage::BurnIn | Stage::Finished => &mut nothing,
             };
             times.clone().try_for_each(|t| iterate(t, ensemble, sampler, work, out))
         })?;
@@ -384,9 +394,12 @@ impl Run {
                 self.adapt(2.0 / (1.0 + round as f64));
                 self.clear_tuning();
             }
-            Stage::Collecting if done == total => {
+            Stage::Collecting if done == total => self.enter(Stage::Fitting),
+            Stage::Fitting => {
                 self.fit()?;
-                self.enter(Stage::BurnIn);
+                self.fits += 1;
+                let again = self.fits < self.settings.fits;
+                self.enter(if again { Stage::Collecting } else { Stage::BurnIn });
             }
             Stage::BurnIn if done == total => self.enter(Stage::Sampling),
             Stage::Sampling if done == total => self.enter(Stage::Finished),
@@ -414,7 +427,10 @@ impl Run {
                 shard.sampling = Some(record);
             }
         }
-        self.clear_tuning();
+        // A fit reads the tuning records of the samples collected for it.
+        if stage != Stage::Fitting {
+            self.clear_tuning();
+        }
     }
 
     fn clear_tuning(&mut self) {
@@ -476,6 +492,7 @@ impl Run {
             local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
             let samples = CollectRecord::samples(self.shards.iter().map(|s| &s.collecting), chains, dim);
             self.sampler.accelerator = fit.fit(&Collected {
+                round: self.fits,
                 schedule: &self.sampler.schedule,
                 samples: &samples,
                 local_barrier: &self.local_barriers,

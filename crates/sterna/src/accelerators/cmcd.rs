@@ -1,7 +1,8 @@
 //! Controlled Monte Carlo diffusions (§5.2, with errata E6, E8 and E9).
 //!
-//! P_k: x + Δs (σ_k² ∇U(x) + b(x)) at k − 1; Q_{k−1}: x + Δs (σ_k² ∇U(x) − b(x)) at k; both with
-//! variance 2 Δs σ_k². U interpolates the two log densities: on the geometric path it is the path at
+//! P_k: x + Δs (σ_k² ∇U(x) + b(x)) at k − 1; Q_{k−1}: x + Δs (σ_k² ∇U(x) − b(x)) at k; each with
+//! variance 2 Δs σ_k², where σ_k may differ between P and Q: a step towards a narrower density should
+//! return with more noise than it went. U interpolates the two log densities: on the geometric path it is the path at
 //! β + φ_k (β′ − β).
 
 use super::gaussian::{Gaussian, GaussianSteps};
@@ -20,8 +21,10 @@ pub struct CmcdSteps {
     drift: Arc<dyn Drift>,
     /// φ_0 = 0 ≤ … ≤ φ_K = 1 of each pair (pairs × (K + 1)).
     interpolation: Batch,
-    /// σ_k² of each pair (pairs × K).
+    /// σ_k² of P for each pair (pairs × K).
     noise: Batch,
+    /// σ_k² of Q for each pair (pairs × K).
+    backward_noise: Batch,
     scratch: Mutex<Vec<Scratch>>,
 }
 
@@ -35,21 +38,36 @@ impl CmcdSteps {
     /// `interpolation` is pairs × (K + 1), `noise` pairs × K: σ² of each step, which should vanish
     /// with the width of the pair, so that the accelerator becomes the identity there (errata E9).
     pub fn new(drift: Arc<dyn Drift>, interpolation: Batch, noise: Batch) -> Result<Self> {
+        Self::with_backward_noise(drift, interpolation, noise.clone(), noise)
+    }
+
+    /// As [`new`](Self::new), with a σ² of its own for each step back.
+    pub fn with_backward_noise(
+        drift: Arc<dyn Drift>,
+        interpolation: Batch,
+        noise: Batch,
+        backward_noise: Batch,
+    ) -> Result<Self> {
         let wrong = |field, value: String, cure| Err(Error::Setting { field, value, cure });
         if noise.dim() == 0 || interpolation.dim() != noise.dim() + 1 || interpolation.rows() != noise.rows()
         {
             let value = format!("{} × {} values", interpolation.rows(), interpolation.dim());
             return wrong("interpolation", value, "each pair needs one value more than it has steps");
         }
+        if (backward_noise.rows(), backward_noise.dim()) != (noise.rows(), noise.dim()) {
+            let value = format!("{} × {} values", backward_noise.rows(), backward_noise.dim());
+            return wrong("backward_noise", value, "each step needs one value for its way back");
+        }
         for row in interpolation.iter_rows() {
             if row[0] != 0.0 || row[row.len() - 1] != 1.0 || !row.is_sorted() {
                 return wrong("interpolation", format!("{row:?}"), "it must rise from 0 to 1");
             }
         }
-        if let Some(s) = noise.as_slice().iter().find(|&&s| !(s > 0.0 && s.is_finite())) {
+        let mut all = noise.as_slice().iter().chain(backward_noise.as_slice());
+        if let Some(s) = all.find(|&&s| !(s > 0.0 && s.is_finite())) {
             return wrong("noise", s.to_string(), "every variance must be positive");
         }
-        Ok(Self { drift, interpolation, noise, scratch: Mutex::default() })
+        Ok(Self { drift, interpolation, noise, backward_noise, scratch: Mutex::default() })
     }
 
     /// φ linear in path time, one σ² for all steps of a pair.
@@ -65,9 +83,9 @@ impl CmcdSteps {
         Self::new(drift, Batch::from_vec(steps + 1, interpolation), Batch::from_vec(steps, noise))
     }
 
-    /// Δs σ² of a traveller's pair at step k.
-    fn diffusion(&self, pair: usize, k: usize) -> f64 {
-        self.noise.row(pair - 1)[k - 1] / self.noise.dim() as f64
+    /// Δs σ² of a traveller's pair at step k, for P or for Q.
+    fn diffusion(&self, noise: &Batch, pair: usize, k: usize) -> f64 {
+        noise.row(pair - 1)[k - 1] / noise.dim() as f64
     }
 
     /// x + Δs (σ² score ± b), the score and b being those at path time `at`/K.
@@ -82,6 +100,7 @@ impl CmcdSteps {
     ) -> Result<()> {
         let mut scratch = self.scratch.lock().expect("no panic inside").pop().unwrap_or_default();
         let steps = self.noise.dim() as f64;
+        let noise = if sign > 0.0 { &self.noise } else { &self.backward_noise };
         if scratch.drift.dim() != points.x.dim() {
             scratch.drift = Batch::zeros(points.rows(), points.x.dim());
         }
@@ -90,7 +109,7 @@ impl CmcdSteps {
         scratch.times.resize(points.rows(), at as f64 / steps);
         self.drift.drift(&travellers.interval, &scratch.times, &points.x, &mut scratch.drift)?;
         for (i, &pair) in travellers.pair.iter().enumerate() {
-            let (diffusion, signed_step) = (self.diffusion(pair, k), sign / steps);
+            let (diffusion, signed_step) = (self.diffusion(noise, pair, k), sign / steps);
             let (x, score, drift) = (points.x.row(i), points.score.row(i), scratch.drift.row(i));
             for (j, out) in out.row_mut(i).iter_mut().enumerate() {
                 *out = signed_step.mul_add(drift[j], diffusion.mul_add(score[j], x[j]));
@@ -119,7 +138,13 @@ impl GaussianSteps for CmcdSteps {
 
     fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
         for (out, &pair) in out.iter_mut().zip(&travellers.pair) {
-            *out = 2.0 * self.diffusion(pair, k);
+            *out = 2.0 * self.diffusion(&self.noise, pair, k);
+        }
+    }
+
+    fn backward_variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
+        for (out, &pair) in out.iter_mut().zip(&travellers.pair) {
+            *out = 2.0 * self.diffusion(&self.backward_noise, pair, k);
         }
     }
 

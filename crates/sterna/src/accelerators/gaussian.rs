@@ -1,9 +1,10 @@
 //! Paths of K Gaussian steps: what controlled diffusions (§5.2) and diffusion models (§5.3) share.
 //!
-//! Step k goes from x_{k−1} to x_k by P and back by Q, both Gaussian with one variance v_k for the
-//! two directions (errata E8), so the normalisers cancel:
+//! Step k goes from x_{k−1} to x_k by P and back by Q, both Gaussian, with variances p_k and q_k. Where
+//! these differ the normalisers stay (errata E8):
 //!
-//! log w = log π̃ⁿ(x_K) − log π̃ⁿ⁻¹(x_0) + Σ_k (|x_k − mean_P(x_{k−1})|² − |x_{k−1} − mean_Q(x_k)|²) / (2 v_k).
+//! log w = log π̃ⁿ(x_K) − log π̃ⁿ⁻¹(x_0)
+//!       + Σ_k |x_k − mean_P(x_{k−1})|² / (2 p_k) − |x_{k−1} − mean_Q(x_k)|² / (2 q_k) + (d/2) log(p_k / q_k).
 //!
 //! Each point is evaluated once; its score serves the kernel that leaves it and the one that returns.
 
@@ -21,8 +22,13 @@ pub trait GaussianSteps: Send + Sync {
     /// β at which x_k of each traveller is evaluated, k = 0..=K; the ends are those of the interval.
     fn betas(&self, travellers: &Travellers, k: usize, out: &mut [f64]);
 
-    /// v_k of each traveller: strictly positive.
+    /// Variance of P_k for each traveller: strictly positive.
     fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]);
+
+    /// Variance of Q_{k−1} for each traveller: strictly positive. By default that of P_k.
+    fn backward_variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
+        self.variances(travellers, k, out);
+    }
 
     /// mean_P(x_{k−1}) from points evaluated at k − 1.
     fn forward_means(
@@ -64,7 +70,17 @@ impl<S: GaussianSteps> Accelerator for Gaussian<S> {
         travellers: &Travellers,
         journey: &mut Journey,
     ) -> Result<()> {
-        let Journey { points, log_weight, beta, log_det: log_ratio, variance, noise, before, mean } = journey;
+        let Journey {
+            points,
+            log_weight,
+            beta,
+            log_det: log_ratio,
+            variance,
+            return_variance,
+            noise,
+            before,
+            mean,
+        } = journey;
         let last = self.steps.steps();
         log_weight.copy_from_slice(&points.log_density);
         log_ratio.fill(0.0);
@@ -75,7 +91,16 @@ impl<S: GaussianSteps> Accelerator for Gaussian<S> {
                 Direction::Backward => (last + 1 - n, last - n, Phase::Backward),
             };
             streams.normals(phase.number(k), iteration, &travellers.key, noise);
-            self.steps.variances(travellers, k, variance);
+            match direction {
+                Direction::Forward => {
+                    self.steps.variances(travellers, k, variance);
+                    self.steps.backward_variances(travellers, k, return_variance);
+                }
+                Direction::Backward => {
+                    self.steps.backward_variances(travellers, k, variance);
+                    self.steps.variances(travellers, k, return_variance);
+                }
+            }
             self.steps.betas(travellers, to, beta);
             match direction {
                 Direction::Forward => self.steps.forward_means(travellers, k, points, mean)?,
@@ -87,7 +112,7 @@ impl<S: GaussianSteps> Accelerator for Gaussian<S> {
                 Direction::Forward => self.steps.backward_means(travellers, k, points, mean)?,
                 Direction::Backward => self.steps.forward_means(travellers, k, points, mean)?,
             }
-            dispatch(Weigh { mean, variance, noise, before, log_ratio });
+            dispatch(Weigh { mean, variance, return_variance, noise, before, log_ratio });
         }
         for ((log_weight, there), log_ratio) in log_weight.iter_mut().zip(&points.log_density).zip(log_ratio)
         {
@@ -123,10 +148,12 @@ impl Kernel for Walk<'_> {
     }
 }
 
-/// log_ratio += log(return) − log(outward) = ½|z|² − |before − mean|²/(2v).
+/// log_ratio += log(return) − log(outward) = ½|z|² − |before − mean|²/(2u) + (d/2) log(v/u), u the variance
+/// of the return.
 struct Weigh<'a> {
     mean: &'a Batch,
     variance: &'a [f64],
+    return_variance: &'a [f64],
     noise: &'a Batch,
     before: &'a Batch,
     log_ratio: &'a mut [f64],
@@ -144,7 +171,11 @@ impl Kernel for Weigh<'_> {
                 let miss = L::load_some(&before[chunk.clone()]) - L::load_some(&mean[chunk]);
                 homeward = miss.mul_add(miss, homeward);
             });
-            *log_ratio += 0.5 * (outward.sum() - homeward.sum() / self.variance[i]);
+            let (there, back) = (self.variance[i], self.return_variance[i]);
+            *log_ratio += 0.5 * (outward.sum() - homeward.sum() / back);
+            if there != back {
+                *log_ratio += 0.5 * mean.len() as f64 * (there / back).ln();
+            }
         }
     }
 }

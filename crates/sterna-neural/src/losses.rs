@@ -1,0 +1,289 @@
+//! Losses of transports (§5.1, §5.2, App. D): weights of paths as values of a graph.
+//!
+//! Training differentiates the formula that sampling evaluates: the log-weight of a journey is the
+//! accelerators' own, end + log-ratio − start, so that the symmetric divergence of a pair is the mean of
+//! −(end + log-ratio − start) over journeys in both directions.
+
+use serde::{Deserialize, Serialize};
+use std::f64::consts::TAU;
+use std::sync::Arc;
+
+use crate::conditions::Conditions;
+use crate::graph::{Graph, Value};
+use crate::parameters::{Init, Layout, Parameters, Slot};
+use crate::realnvp::RealNvp;
+use crate::target::GraphTarget;
+use crate::transport::DriftNetwork;
+use crate::{Real, Result};
+
+/// What training makes small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// The symmetric divergence of forward and backward paths: the paper's choice.
+    #[default]
+    Skl,
+    /// KL of forward from backward paths: samples of the lower chain only.
+    ForwardKl,
+    /// KL of backward from forward paths: samples of the upper chain only.
+    ReverseKl,
+    /// Variance of log-weights over both directions, on paths that no derivative sees (controlled
+    /// diffusions only): needs the target's score, not its derivatives.
+    LogVariance,
+}
+
+/// The geometric path from N(0, I) to a target, inside a graph.
+#[derive(Clone)]
+pub struct GraphPath {
+    target: Arc<dyn GraphTarget>,
+}
+
+impl GraphPath {
+    /// From N(0, I) to `target`.
+    pub fn from_standard_normal(target: Arc<dyn GraphTarget>) -> Self {
+        Self { target }
+    }
+
+    /// Length of a point.
+    pub fn dim(&self) -> usize {
+        self.target.dim()
+    }
+
+    /// Records log π̃^β(x); `beta` is one column.
+    pub fn log_density<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
+        let reference = x.dot(x) * -0.5 - 0.5 * self.dim() as f64 * TAU.ln();
+        reference + beta * (self.target.log_density(x) - reference)
+    }
+
+    /// Records ∇ log π̃^β(x).
+    pub fn score<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
+        beta * (self.target.score(x) + x) - x
+    }
+}
+
+/// Records −log w of forward and +log w of backward journeys of a flow, one column each: their means sum to
+/// the symmetric divergence (§5.1). `lower` and `upper` hold points of the two chains.
+pub fn flow_divergences<'g>(
+    flow: &RealNvp,
+    path: &GraphPath,
+    conditions: &Conditions<'g>,
+    lower: Value<'g>,
+    upper: Value<'g>,
+) -> [Value<'g>; 2] {
+    let journey = |(end, log_det): (Value<'g>, Value<'g>), [from, to]: [Value<'g>; 2], start: Value<'g>| {
+        path.log_density(from, start) - (path.log_density(to, end) + log_det)
+    };
+    [
+        journey(flow.record(conditions, lower), [conditions.lower, conditions.upper], lower),
+        journey(flow.record_inverse(conditions, upper), [conditions.upper, conditions.lower], upper),
+    ]
+}
+
+/// A trained controlled diffusion: a drift, and for each pair the variances of its steps and the
+/// interpolation between its ends (§5.2 with errata E6, E8 and E9).
+#[derive(Clone, Debug, PartialEq)]
+pub struct CmcdNetwork {
+    drift: DriftNetwork,
+    /// Log variance of a step at the lower and at the upper chain that each pair starts from.
+    start: Vec<[f64; 2]>,
+    steps: usize,
+    log_variance: Slot,
+    backward_log_variance: Slot,
+    interpolation: Slot,
+    log_ratio: Slot,
+}
+
+/// Journeys of a controlled diffusion as values: each row goes one way.
+#[derive(Clone, Copy, Debug)]
+pub struct CmcdInputs<'g> {
+    /// β and β′ of each row's pair.
+    pub pair: Conditions<'g>,
+    /// 1 at the row's pair, 0 at the others.
+    pub which: Value<'g>,
+    /// 1 for rows that go forward, 0 for those that go backward.
+    pub forward: Value<'g>,
+    /// Where a row starts.
+    pub start: Value<'g>,
+    /// Standard normals of all its steps.
+    pub noise: Value<'g>,
+}
+
+impl<'g> CmcdInputs<'g> {
+    /// Records the inputs "lower", "upper", "which", "forward", "start" and "noise", in this order.
+    pub fn record(graph: &'g Graph, network: &CmcdNetwork) -> Self {
+        let dim = network.drift.dim();
+        Self {
+            pair: Conditions::pair_inputs(graph),
+            which: graph.input("which", network.start.len()),
+            forward: graph.input("forward", 1),
+            start: graph.input("start", dim),
+            noise: graph.input("noise", network.steps * dim),
+        }
+    }
+}
+
+impl CmcdNetwork {
+    /// Adds the parameters beside those of the drift; `start[n − 1]` holds the variances that steps of
+    /// pair n start from at its lower and at its upper chain.
+    pub fn new(layout: &mut Layout, drift: DriftNetwork, steps: usize, start: &[[f64; 2]]) -> Self {
+        let pairs = start.len();
+        let mut slot = |name: &str, cols| layout.add(name, pairs, cols, Init::Constant(0.0));
+        Self {
+            log_variance: slot("log_variance", steps),
+            backward_log_variance: slot("backward_log_variance", steps),
+            interpolation: slot("interpolation", steps),
+            log_ratio: slot("log_ratio", 1),
+            drift,
+            start: start.iter().map(|ends| ends.map(f64::ln)).collect(),
+            steps,
+        }
+    }
+
+    /// Length of a point.
+    pub fn dim(&self) -> usize {
+        self.drift.dim()
+    }
+
+    /// K.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// The drift.
+    pub fn drift(&self) -> &DriftNetwork {
+        &self.drift
+    }
+
+    /// Log variance of step k ∈ 1..=K that a pair starts from: a kernel is as wide as where it leads to.
+    fn first(&self, pair: usize, k: usize, backward: bool) -> f64 {
+        let [lower, upper] = self.start[pair];
+        let along = (if backward { k - 1 } else { k }) as f64 / self.steps as f64;
+        lower + along * (upper - lower)
+    }
+
+    /// Variance 2σ²/K of each step of each row's pair, of P or of Q: K columns.
+    fn variances<'g>(&self, which: Value<'g>, backward: bool) -> Value<'g> {
+        let graph = which.graph();
+        let slot = if backward { &self.backward_log_variance } else { &self.log_variance };
+        let first: Vec<f64> = (0..self.start.len())
+            .flat_map(|pair| (1..=self.steps).map(move |k| self.first(pair, k, backward)))
+            .collect();
+        (which.matmul(slot.record(graph)) + which.matmul(graph.constant(self.steps, &first))).exp()
+    }
+
+    /// φ of each row's pair: K + 1 columns from 0 to 1.
+    fn interpolations<'g>(&self, which: Value<'g>) -> Value<'g> {
+        let (graph, k) = (which.graph(), self.steps);
+        let shares = which.matmul(self.interpolation.record(graph)).exp();
+        // Sums of the shares so far.
+        let so_far: Vec<f64> =
+            (0..k).flat_map(|i| (0..=k).map(move |j| f64::from(u8::from(j > i)))).collect();
+        shares.matmul(graph.constant(k + 1, &so_far)) * shares.sum_cols().recip()
+    }
+
+    /// Records start − (end + log-ratio of returning to going) of each row: −log w of forward and +log w
+    /// of backward journeys. With `detached` no derivative sees the path itself.
+    pub fn divergence<'g>(&self, path: &GraphPath, rows: &CmcdInputs<'g>, detached: bool) -> Value<'g> {
+        let (dim, steps) = (self.drift.dim(), self.steps);
+        let (graph, forward) = (rows.start.graph(), rows.forward);
+        let interpolations = self.interpolations(rows.which);
+        let [of_p, of_q] = [false, true].map(|backward| self.variances(rows.which, backward));
+        let sign = forward * 2.0 - 1.0;
+        // The first for rows that go forward, the second for the others.
+        let pick = |there: Value<'g>, back: Value<'g>| back + forward * (there - back);
+        let Conditions { lower, upper, .. } = rows.pair;
+        let beta = |n: usize| match n {
+            0 => upper + forward * (lower - upper),
+            n if n == steps => lower + forward * (upper - lower),
+            n => {
+                let [there, back] = [n, steps - n].map(|k| interpolations.slice(k, 1));
+                lower + pick(there, back) * (upper - lower)
+            }
+        };
+        let score_and_drift = |n: usize, x: Value<'g>| {
+            let s = n as f64 / steps as f64;
+            let time = forward * (2.0 * s - 1.0) + (1.0 - s);
+            let score = path.score(beta(n), x);
+            let score = if detached { score.detach() } else { score };
+            (score, self.drift.record(&rows.pair.at(time), x) * sign * (1.0 / steps as f64))
+        };
+        let (mut x, mut log_ratio) = (rows.start, graph.scalar(0.0));
+        let (mut score, mut drift) = score_and_drift(0, x);
+        for n in 1..=steps {
+            let [there, back] = [n - 1, steps - n];
+            let variance = pick(of_p.slice(there, 1), of_q.slice(back, 1));
+            let homeward = pick(of_q.slice(there, 1), of_p.slice(back, 1));
+            let mean = x + variance * 0.5 * score + drift;
+            let mut noise = rows.noise.slice((n - 1) * dim, dim);
+            let mut next = mean + variance.sqrt() * noise;
+            if detached {
+                next = next.detach();
+                noise = (next - mean) * variance.sqrt().recip();
+            }
+            (score, drift) = score_and_drift(n, next);
+            let miss = x - (next + homeward * 0.5 * score - drift);
+            let width = (variance * homeward.recip()).log() * dim as f64;
+            log_ratio = log_ratio + (noise.dot(noise) - miss.dot(miss) * homeward.recip() + width) * 0.5;
+            x = next;
+        }
+        path.log_density(beta(0), rows.start) - (path.log_density(beta(steps), x) + log_ratio)
+    }
+
+    /// Records the loss. Which divergences it means is a matter of which rows go forward; over both
+    /// directions in equal numbers the mean is half of the symmetric divergence.
+    pub fn loss<'g>(&self, loss: Loss, path: &GraphPath, rows: &CmcdInputs<'g>) -> Value<'g> {
+        let graph = rows.start.graph();
+        match loss {
+            Loss::Skl => self.divergence(path, rows, false).mean_rows() * 2.0,
+            Loss::ForwardKl | Loss::ReverseKl => self.divergence(path, rows, false).mean_rows(),
+            Loss::LogVariance => {
+                let log_weight = self.divergence(path, rows, true) * (1.0 - rows.forward * 2.0);
+                let offset = rows.which.matmul(self.log_ratio.record(graph));
+                (log_weight - offset).square().mean_rows()
+            }
+        }
+    }
+
+    /// The accelerator's kernels around a drift: σ_k² and φ_k as the parameters have them.
+    ///
+    /// # Errors
+    /// If a variance is no positive number.
+    pub fn kernels<T: Real>(
+        &self,
+        parameters: &Parameters<T>,
+        drift: Arc<dyn sterna::transport::Drift>,
+    ) -> sterna::Result<sterna::accelerators::CmcdSteps> {
+        let at = |slot: &Slot, pair: usize, k: usize| {
+            parameters.values()[slot.offset + pair * slot.cols + k].to_f64()
+        };
+        let (mut noise, mut backward_noise, mut interpolation) = (Vec::new(), Vec::new(), Vec::new());
+        let half = 0.5 * self.steps as f64;
+        for pair in 0..self.start.len() {
+            for k in 1..=self.steps {
+                let exponent = at(&self.log_variance, pair, k - 1) + self.first(pair, k, false);
+                noise.push(half * exponent.exp());
+                let exponent = at(&self.backward_log_variance, pair, k - 1) + self.first(pair, k, true);
+                backward_noise.push(half * exponent.exp());
+            }
+            let share = |k| at(&self.interpolation, pair, k).exp();
+            let total: f64 = (0..self.steps).map(share).sum();
+            interpolation.push(0.0);
+            interpolation.extend((1..self.steps).map(|k| ((0..k).map(share).sum::<f64>() / total).min(1.0)));
+            interpolation.push(1.0);
+        }
+        let batch = |values| sterna::Batch::from_vec(self.steps, values);
+        let interpolation = sterna::Batch::from_vec(self.steps + 1, interpolation);
+        let (noise, backward_noise) = (batch(noise), batch(backward_noise));
+        sterna::accelerators::CmcdSteps::with_backward_noise(drift, interpolation, noise, backward_noise)
+    }
+}
+
+/// Refuses a loss that a flow does not have.
+pub(crate) fn check_flow_loss(loss: Loss) -> Result<()> {
+    if loss == Loss::LogVariance {
+        let reason =
+            "belongs to controlled diffusions; flows have \"skl\", \"forward-kl\" and \"reverse-kl\"";
+        return Err(crate::Error::Config { field: "training.loss", value: "log-variance".into(), reason });
+    }
+    Ok(())
+}

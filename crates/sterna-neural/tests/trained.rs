@@ -1,0 +1,346 @@
+//! Trained transports: losses hold the sampler's own weights, training helps, and whatever becomes of a
+//! network, the run stays exact.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{check_network, compile, lively, numbers, relative_error};
+use sterna::acceleration::{Acceleration, Collected, Fit};
+use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerators::{Cmcd, FlowAccelerator, Identity, PerPair};
+use sterna::path::{AnnealingPath, Points};
+use sterna::paths::Geometric;
+use sterna::run::{Results, Run, Settings};
+use sterna::streams::Phase;
+use sterna::targets::{Gmm, Normal};
+use sterna::{Batch, Schedule, Streams};
+use sterna_neural::{
+    CmcdInputs, CmcdNetwork, CmcdSize, Conditions, Cpu, FlowSize, Graph, GraphPath, GraphTarget, Hidden,
+    Layout, Loss, MlpDriftConfig, NeuralDrift, NeuralFlow, Parameters, RealNvpConfig, TrainCmcd, TrainFlow,
+    Training, Value, flow_divergences,
+};
+use sterna_testkit::{FALSE_ALARM, GaussianLadder, check_accelerator};
+
+const SCHEDULE: [f64; 4] = [0.0, 0.05, 0.4, 1.0];
+const ROWS: usize = 6;
+const PAIRS: [usize; ROWS] = [1, 2, 3, 3, 2, 1];
+
+fn small(dim: usize) -> MlpDriftConfig {
+    MlpDriftConfig { hidden: Hidden::new(1, 8), ..MlpDriftConfig::small(dim, &SCHEDULE).unwrap() }
+}
+
+fn cmcd(dim: usize, steps: usize) -> (Layout, CmcdNetwork) {
+    let mut layout = Layout::new();
+    let drift = small(dim).build(&mut layout, "drift").unwrap();
+    let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &[[0.3, 0.2], [0.1, 0.1], [0.03, 0.01]]);
+    (layout, network)
+}
+
+fn cmcd_accelerator(network: &CmcdNetwork, parameters: &Parameters<f64>) -> Cmcd {
+    let drift = NeuralDrift::<f64>::new(network.drift().clone(), parameters.clone(), Arc::new(Cpu::new(1)));
+    Cmcd { steps: network.kernels(parameters, Arc::new(drift.unwrap())).unwrap() }
+}
+
+fn flow(dim: usize) -> (Layout, sterna_neural::RealNvp) {
+    let mut layout = Layout::new();
+    let config = RealNvpConfig { layers: 4, ..RealNvpConfig::small(dim, &SCHEDULE).unwrap() };
+    let network = config.build(&mut layout, "flow").unwrap();
+    (layout, network)
+}
+
+fn flow_accelerator(network: &sterna_neural::RealNvp, parameters: &Parameters<f64>) -> FlowAccelerator {
+    let flow = NeuralFlow::<f64>::new(network.clone(), parameters.clone(), Arc::new(Cpu::new(1)));
+    FlowAccelerator::new(Arc::new(flow.unwrap()))
+}
+
+/// Journeys of the rows of [`PAIRS`] from the given starts.
+fn travel(
+    accelerator: &dyn Accelerator,
+    path: &dyn AnnealingPath,
+    direction: Direction,
+    starts: &[f64],
+) -> Journey {
+    let schedule = Schedule::new(SCHEDULE.to_vec()).unwrap();
+    let interval: Vec<_> = PAIRS.iter().map(|&pair| schedule.interval(pair)).collect();
+    let travellers = Travellers {
+        row: (0..ROWS).collect(),
+        key: (0..ROWS as u32).collect(),
+        pair: PAIRS.to_vec(),
+        interval,
+    };
+    let mut points = Points::zeros(ROWS, path.dim());
+    points.x.as_mut_slice().copy_from_slice(starts);
+    let other = if direction == Direction::Forward { Direction::Backward } else { Direction::Forward };
+    let mut betas = vec![0.0; ROWS];
+    other.ends(&travellers.interval, &mut betas);
+    path.evaluate(&betas, &mut points).unwrap();
+    let mut journey = Journey::new(ROWS, path.dim());
+    journey.begin(&points, &travellers.row);
+    accelerator.travel(direction, path, &Streams::new(3), 1, &travellers, &mut journey).unwrap();
+    journey
+}
+
+fn ends() -> [Vec<f64>; 2] {
+    [1, 0].map(|back| PAIRS.iter().map(|pair| SCHEDULE[pair - back]).collect())
+}
+
+#[test]
+fn losses_hold_the_weights_of_controlled_diffusions() {
+    let target = Gmm::paper(3);
+    let path = Geometric::from_standard_normal(target.clone());
+    let starts = numbers(ROWS * 3, 4, 0.6, 0.0);
+    for steps in [1, 2, 5] {
+        let (layout, network) = cmcd(3, steps);
+        let parameters = Parameters::new(lively(&layout));
+        let accelerator = cmcd_accelerator(&network, &parameters);
+        for (direction, phase) in
+            [(Direction::Forward, Phase::Forward), (Direction::Backward, Phase::Backward)]
+        {
+            let journey = travel(&accelerator, &path, direction, &starts);
+            let is_forward = direction == Direction::Forward;
+            let mut noise = vec![0.0; ROWS * steps * 3];
+            for n in 1..=steps {
+                let k = if is_forward { n } else { steps + 1 - n };
+                let mut z = Batch::zeros(ROWS, 3);
+                Streams::new(3).normals(phase.number(k), 1, &[0, 1, 2, 3, 4, 5], &mut z);
+                for i in 0..ROWS {
+                    noise[(i * steps + n - 1) * 3..][..3].copy_from_slice(z.row(i));
+                }
+            }
+            let which: Vec<f64> =
+                PAIRS.iter().flat_map(|&pair| (1..=3).map(move |n| f64::from(u8::from(n == pair)))).collect();
+            let graph = Graph::new();
+            let rows = CmcdInputs::record(&graph, &network);
+            let graph_path = GraphPath::from_standard_normal(Arc::new(target.clone()));
+            let outputs = [false, true].map(|detached| network.divergence(&graph_path, &rows, detached));
+            let mut program = compile(&graph, &outputs);
+            let ([lower, upper], sign) = (ends(), if is_forward { 1.0 } else { -1.0 });
+            let inputs: [&[f64]; 6] =
+                [&lower, &upper, &which, &[f64::from(u8::from(is_forward)); ROWS], &starts, &noise];
+            program.run(&parameters, ROWS, &inputs).unwrap();
+            for k in 0..2 {
+                let log_weight: Vec<f64> = program.output(k).iter().map(|d| -sign * d).collect();
+                let error = relative_error(&log_weight, &journey.log_weight);
+                assert!(error < 1e-11, "{direction:?}, K = {steps}: {error:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn losses_hold_the_weights_of_flows() {
+    let target = Gmm::paper(3);
+    let path = Geometric::from_standard_normal(target.clone());
+    let (layout, network) = flow(3);
+    let parameters = Parameters::new(lively(&layout));
+    let accelerator = flow_accelerator(&network, &parameters);
+    let starts = numbers(ROWS * 3, 4, 0.6, 0.0);
+    let graph = Graph::new();
+    let conditions = Conditions::pair_inputs(&graph);
+    let [x, y] = ["x", "y"].map(|name| graph.input(name, 3));
+    let graph_path = GraphPath::from_standard_normal(Arc::new(target));
+    let mut program = compile(&graph, &flow_divergences(&network, &graph_path, &conditions, x, y));
+    let [lower, upper] = ends();
+    program.run(&parameters, ROWS, &[&lower, &upper, &starts, &starts]).unwrap();
+    for (k, direction, sign) in [(0, Direction::Forward, -1.0), (1, Direction::Backward, 1.0)] {
+        let log_weight: Vec<f64> = program.output(k).iter().map(|d| sign * d).collect();
+        let journey = travel(&accelerator, &path, direction, &starts);
+        assert!(relative_error(&log_weight, &journey.log_weight) < 1e-11, "{direction:?}");
+    }
+}
+
+#[test]
+fn derivatives_along_whole_paths_match_differences() {
+    let (layout, network) = cmcd(2, 2);
+    let inputs = [numbers(ROWS * 2, 4, 0.6, 0.0), numbers(ROWS * 4, 5, 1.0, 0.0)];
+    check_network("cmcd", ROWS, &inputs, &layout, &lively(&layout), 2e-5, |graph, x| {
+        let path = GraphPath::from_standard_normal(Arc::new(Normal::isotropic(2, 4.0)));
+        let one = x[0].slice(0, 1) * 0.0;
+        let rows = CmcdInputs {
+            pair: Conditions { lower: one + 0.05, upper: one + 0.3, time: None },
+            which: graph.concat(&[one, one + 1.0, one]),
+            forward: one + 1.0,
+            start: x[0],
+            noise: x[1],
+        };
+        network.divergence(&path, &rows, false)
+    });
+}
+
+fn settings(chains: usize) -> Settings {
+    Settings { chains, rounds: 5, collect: 2000, burn_in: 200, iterations: 10_000, ..Settings::default() }
+}
+
+fn results(path: Arc<dyn AnnealingPath>, settings: Settings, fit: Arc<dyn Fit>) -> Results {
+    let mut run = Run::accelerated(path, settings, Acceleration::Fitted(fit)).unwrap();
+    run.complete().unwrap();
+    run.results()
+}
+
+/// log Z and means within 4.5 standard errors: false alarm below 10⁻⁴ with the few numbers here.
+fn assert_right(results: &Results, means: &[f64]) {
+    let log_z = &results.log_z;
+    let error = log_z.bar - results.log_z_truth.unwrap();
+    assert!(error.abs() < 4.5 * log_z.standard_error, "log Z is off by {error} ± {}", log_z.standard_error);
+    for ((mean, error), truth) in results.means.iter().zip(means) {
+        assert!((mean - truth).abs() < 4.5 * error, "a mean is {mean} ± {error}, not {truth}");
+    }
+}
+
+fn normal() -> (Normal, Arc<Geometric>) {
+    let target = Normal::new(vec![0.5, -0.3], vec![20.0, 5.0]);
+    (target.clone(), Arc::new(Geometric::from_standard_normal(target)))
+}
+
+fn quick(loss: Loss) -> Training {
+    Training { steps: 300, batch: 64, learning_rate: 1e-2, loss, ..Training::default() }
+}
+
+const TINY_FLOW: FlowSize = FlowSize { layers: 4, hidden: Hidden::new(1, 16) };
+
+#[test]
+fn every_loss_trains() {
+    let (target, path) = normal();
+    for loss in [Loss::Skl, Loss::ForwardKl, Loss::ReverseKl] {
+        let fit = TrainFlow::new(path.clone(), Arc::new(target.clone()), TINY_FLOW, quick(loss)).unwrap();
+        let fit = Arc::new(fit);
+        assert_right(&results(path.clone(), settings(3), fit.clone()), &[0.5, -0.3]);
+        for pair in fit.report().pairs {
+            assert!(pair.rejection < 0.6 * pair.plain_rejection, "{loss:?}: {pair:?}");
+        }
+    }
+    for loss in [Loss::Skl, Loss::LogVariance] {
+        let size = CmcdSize { steps: 3, hidden: Hidden::new(2, 16), noise: 0.1 };
+        let fit = TrainCmcd::new(path.clone(), Arc::new(target.clone()), size, quick(loss)).unwrap();
+        let fit = Arc::new(fit);
+        assert_right(&results(path.clone(), settings(3), fit.clone()), &[0.5, -0.3]);
+        for pair in fit.report().pairs {
+            assert!(pair.rejection < 0.9 * pair.plain_rejection, "{loss:?}: {pair:?}");
+        }
+    }
+}
+
+/// Weights of a network that learned nothing but noise.
+fn wrecked(layout: &Layout, size: f64) -> Parameters<f64> {
+    Parameters::new(numbers(layout.len(), 9, size, 0.0))
+}
+
+#[test]
+fn a_wrecked_network_stays_exact() {
+    // Swaps alone, on exact draws of every chain: the law must not change.
+    let ladder = GaussianLadder::uneven(2);
+    let schedule = Schedule::new(SCHEDULE.to_vec()).unwrap();
+    let (layout, network) = flow(2);
+    for size in [0.1, 0.3] {
+        let accelerator = flow_accelerator(&network, &wrecked(&layout, size));
+        check_accelerator(&accelerator, &ladder, &schedule, 1, FALSE_ALARM).assert_passed();
+    }
+    let (layout, network) = cmcd(2, 2);
+    for size in [0.3, 1.0] {
+        let accelerator = cmcd_accelerator(&network, &wrecked(&layout, size));
+        check_accelerator(&accelerator, &ladder, &schedule, 1, FALSE_ALARM).assert_passed();
+    }
+}
+
+/// Hands out a wrecked flow.
+struct Wreck;
+
+impl Fit for Wreck {
+    fn fit(&self, collected: &Collected) -> sterna::Result<Arc<dyn Accelerator>> {
+        let mut layout = Layout::new();
+        let config = RealNvpConfig::small(2, collected.schedule.betas()).unwrap();
+        let network = config.build(&mut layout, "flow").unwrap();
+        Ok(Arc::new(flow_accelerator(&network, &wrecked(&layout, 0.2))))
+    }
+}
+
+#[test]
+fn a_run_with_a_wrecked_network_is_slow_but_right() {
+    let (_, path) = normal();
+    let found = results(path, settings(4), Arc::new(Wreck));
+    assert!(found.rejection_rates.iter().any(|&r| r > 0.5), "it does harm: {:?}", found.rejection_rates);
+    assert_right(&found, &[0.5, -0.3]);
+}
+
+#[test]
+fn the_guard_replaces_what_does_harm() {
+    let (target, path) = normal();
+    let plain = results(path.clone(), settings(4), Arc::new(Plain));
+    let training = Training { steps: 20, learning_rate: 3.0, clip: 1e6, ..quick(Loss::Skl) };
+    let fit = Arc::new(TrainFlow::new(path.clone(), Arc::new(target), TINY_FLOW, training).unwrap());
+    let found = results(path, settings(4), fit.clone());
+    let report = fit.report();
+    assert!(report.pairs.iter().all(|p| p.plain == (p.rejection > p.plain_rejection)));
+    assert!(report.pairs.iter().any(|p| p.plain), "{:?}", report.pairs);
+    assert!(report.alarms.iter().any(|(code, _)| *code == "transport-replaced"), "{:?}", report.alarms);
+    for (ours, plain) in found.rejection_rates.iter().zip(&plain.rejection_rates) {
+        assert!(*ours < plain + 0.05, "{ours} against {plain}");
+    }
+    assert_right(&found, &[0.5, -0.3]);
+}
+
+struct Plain;
+
+impl Fit for Plain {
+    fn fit(&self, _: &Collected) -> sterna::Result<Arc<dyn Accelerator>> {
+        Ok(Arc::new(Identity))
+    }
+}
+
+/// A target whose density inside graphs is never a number.
+struct Poisoned;
+
+impl GraphTarget for Poisoned {
+    fn dim(&self) -> usize {
+        2
+    }
+
+    fn log_density<'g>(&self, x: Value<'g>) -> Value<'g> {
+        (x.dot(x) * -1.0 - 1.0).log()
+    }
+}
+
+#[test]
+fn a_diverged_training_falls_back_to_plain_swaps() {
+    let (_, path) = normal();
+    let fit = TrainFlow::new(path.clone(), Arc::new(Poisoned), TINY_FLOW, quick(Loss::Skl)).unwrap();
+    let fit = Arc::new(fit);
+    assert_right(&results(path, settings(4), fit.clone()), &[0.5, -0.3]);
+    let alarms = fit.report().alarms;
+    assert!(alarms.iter().any(|(code, _)| *code == "training-diverged"), "{alarms:?}");
+}
+
+#[test]
+fn pairs_keep_their_bits_beside_plain_ones() {
+    let path = Geometric::from_standard_normal(Gmm::paper(3));
+    let (layout, network) = cmcd(3, 2);
+    let inner: Arc<dyn Accelerator> = Arc::new(cmcd_accelerator(&network, &Parameters::new(lively(&layout))));
+    let mixed = PerPair::new(inner.clone(), vec![false, true, false]);
+    let starts = numbers(ROWS * 3, 4, 0.6, 0.0);
+    for direction in [Direction::Forward, Direction::Backward] {
+        let [ours, inner, plain] =
+            [&mixed as &dyn Accelerator, &*inner, &Identity].map(|a| travel(a, &path, direction, &starts));
+        for (i, &pair) in PAIRS.iter().enumerate() {
+            let expected = if pair == 2 { &plain } else { &inner };
+            assert_eq!(ours.log_weight[i], expected.log_weight[i]);
+            assert_eq!(ours.points.x.row(i), expected.points.x.row(i));
+            assert_eq!(ours.points.score.row(i), expected.points.score.row(i));
+        }
+    }
+}
+
+#[test]
+fn impossible_settings_are_named() {
+    let (target, path) = normal();
+    let error = |size: FlowSize, training: Training| {
+        let fit = TrainFlow::new(path.clone(), Arc::new(target.clone()), size, training);
+        fit.err().expect("refused").to_string()
+    };
+    let good = Training::default;
+    assert!(error(TINY_FLOW, Training { steps: 0, ..good() }).contains("training.steps"));
+    assert!(error(TINY_FLOW, Training { ema: 1.0, ..good() }).contains("training.ema"));
+    assert!(error(TINY_FLOW, Training { clip: f64::NAN, ..good() }).contains("training.clip"));
+    assert!(error(TINY_FLOW, Training { loss: Loss::LogVariance, ..good() }).contains("training.loss"));
+    assert!(error(FlowSize { hidden: Hidden::new(1, 0), ..TINY_FLOW }, good()).contains("width"));
+}

@@ -1,0 +1,101 @@
+//! Trained accelerators as jobs: the same bits for any number of threads, their files, and `verify`.
+
+use sterna_run::config::Config;
+use sterna_run::verify::verify_plan;
+use sterna_run::{accelerators, builtin, job};
+
+const TINY: &str = r#"
+[target]
+kind = "normal"
+dim = 3
+[chains]
+count = 4
+ensembles = 3
+[schedule]
+rounds = 3
+iterations = 200
+burn_in = 50
+[network]
+layers = 2
+width = 16
+[training]
+collect = 200
+rounds = 2
+steps = 30
+batch = 32
+learning_rate = 0.01
+[run]
+burn_in = 20
+iterations = 200
+"#;
+
+fn config(kind: &str, more: &[(&str, &str)]) -> Config {
+    let mut all = vec![("accelerator.kind", kind)];
+    all.extend(more);
+    Config::parse(TINY, &all).unwrap()
+}
+
+/// What follows the header of a safetensors file, in which the order of metadata is left open.
+fn tensors(file: &[u8]) -> &[u8] {
+    let header = u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
+    &file[8 + header..]
+}
+
+#[test]
+fn threads_change_no_bit_of_training_or_sampling() {
+    for kind in ["flow", "cmcd"] {
+        let [one, two] = ["1", "2"].map(|threads| {
+            let (run, summary) = job::sample(&config(kind, &[("threads", threads)]), &mut ()).unwrap();
+            let draws: Vec<Vec<f64>> = run.records().flat_map(|r| &r.draws).map(|d| d.x.clone()).collect();
+            (draws, summary.training.unwrap())
+        });
+        assert!(one.0 == two.0, "{kind}: draws differ");
+        assert!(tensors(&one.1.transport) == tensors(&two.1.transport), "{kind}: weights differ");
+        assert_eq!(one.1.losses, two.1.losses);
+        assert_eq!(one.1.steps, 60);
+    }
+}
+
+#[test]
+fn a_run_folder_holds_the_transport_and_its_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("run");
+    sterna_run::run(&config("cmcd", &[("accelerator.steps", "2")]), &at, &mut ()).unwrap();
+    let summary: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(at.join("summary.json")).unwrap()).unwrap();
+    assert!(summary["time"]["training_s"].as_f64().unwrap() > 0.0);
+    // Two rounds of 30 steps, 32 journeys in each direction, 3 points each.
+    assert_eq!(summary["evaluations"]["training"], 2 * 30 * 64 * 3);
+    assert_eq!(summary["training"]["rejection_rates"].as_array().unwrap().len(), 3);
+    let stored =
+        sterna_neural::weights::load::<sterna_neural::CmcdDescription>(&at.join("transport.safetensors"));
+    assert_eq!(stored.unwrap().description.steps, 2);
+}
+
+#[test]
+fn trained_transports_are_sound() {
+    for kind in ["flow", "cmcd"] {
+        let budget = [("chains.ensembles", "16"), ("training.steps", "200"), ("accelerator.kind", kind)];
+        let config = config(kind, &budget);
+        let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
+        let verdict = verify_plan(plan, config.settings().unwrap(), |accelerator| accelerator).unwrap();
+        assert!(verdict.passed(), "{kind}\n{verdict}");
+    }
+}
+
+#[test]
+fn impossible_settings_are_refused_by_name() {
+    for (kind, key, value) in [
+        ("flow", "training.steps", "0"),
+        ("flow", "training.loss", "log-variance"),
+        ("flow", "network.preset", "huge"),
+        ("flow", "network.width", "0"),
+        ("cmcd", "training.learning_rate", "-1.0"),
+        ("cmcd", "accelerator.noise", "0.0"),
+        ("cmcd", "accelerator.steps", "0"),
+    ] {
+        let config = config(kind, &[(key, value)]);
+        let error = accelerators::plan(&config, builtin::target(&config.target).unwrap()).err().unwrap();
+        assert!(error.to_string().contains(key), "{error}");
+    }
+}
