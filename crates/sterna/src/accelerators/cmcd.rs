@@ -112,7 +112,7 @@ impl CmcdSteps {
             let (diffusion, signed_step) = (self.diffusion(noise, pair, k), sign / steps);
             let (x, score, drift) = (points.x.row(i), points.score.row(i), scratch.drift.row(i));
             for (j, out) in out.row_mut(i).iter_mut().enumerate() {
-                *out = signed_step.mul_add(drift[j], diffusion.mul_add(score[j], x[j]));
+                *out = x[j] + diffusion * score[j] + signed_step * drift[j];
             }
         }
         self.scratch.lock().expect("no panic inside").push(scratch);

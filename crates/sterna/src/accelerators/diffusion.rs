@@ -86,7 +86,7 @@ impl GaussianSteps for DiffusionSteps {
                 Integrator::Euler => (1.0 - 0.5 * alpha, alpha),
             };
             for ((out, x), score) in out.row_mut(i).iter_mut().zip(points.x.row(i)).zip(points.score.row(i)) {
-                *out = c.mul_add(x + score, a * x);
+                *out = a * x + c * (x + score);
             }
         }
         Ok(())

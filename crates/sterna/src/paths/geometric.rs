@@ -106,7 +106,7 @@ impl AnnealingPath for Geometric {
         let Reference { mean, standard_deviation, .. } = &self.reference;
         for x in x.as_mut_slice().chunks_exact_mut(mean.len()) {
             for ((x, mean), scale) in x.iter_mut().zip(mean).zip(standard_deviation) {
-                *x = x.mul_add(*scale, *mean);
+                *x = mean + scale * *x;
             }
         }
     }
