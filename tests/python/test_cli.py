@@ -98,7 +98,7 @@ def test_evaluate_reads_all_formats(tmp_path):
     (["--set", "target.dim=1"], ["target.dim", "1", "2 or more"]),
     (["--set", "run.iterations=abc"], ["run.iterations"]),
     (["--set", "nonsense"], ["nonsense", "key.path=value"]),
-    (["--set", "accelerator.kind=cmcd"], ["accelerator.drift"]),
+    (["--set", "accelerator.kind=cmcd", "--set", "accelerator.drift=nine"], ["accelerator.drift", "nine", '"none"']),
     (["--set", "accelerator.kind=diffusion", "--set", "accelerator.score=exact", "--set", "target.kind=dw4"],
      ["accelerator.score", "dw4"]),
     (["missing.toml"], ["missing.toml"]),
