@@ -67,7 +67,7 @@ fn mismatched_kernels_are_caught() {
     };
     let sound = verify(text, |_| cmcd(0.05, 1.0));
     assert!(sound.passed(), "{sound}");
-    for (forward, backward) in [((0.05, 1.0), (0.1, 1.0)), ((0.05, 1.0), (0.05, -1.0))] {
+    for (forward, backward) in [((0.05, 1.0), (0.08, 1.0)), ((0.05, 1.0), (0.05, -1.0))] {
         let verdict = verify(text, |_| {
             Arc::new(Mismatched {
                 forward: cmcd(forward.0, forward.1),
