@@ -121,14 +121,20 @@ impl Layout {
                 Init::Scaled(scale) => scale * (3.0 / slot.rows as f64).sqrt(),
             };
             let offset = if let Init::Constant(c) = init { *c } else { 0.0 };
-            let mut stream = streams.row(Phase::Training, INITIALISE, slot.offset as u32);
-            values.extend(
-                (0..slot.len()).map(|_| T::from_f64(offset + half_width * (2.0 * stream.uniform() - 1.0))),
-            );
+            for first in (0..slot.len()).step_by(UNIFORMS_PER_STREAM) {
+                let mut stream = streams.row(Phase::Training, INITIALISE, (slot.offset + first) as u32);
+                values.extend(
+                    (first..slot.len().min(first + UNIFORMS_PER_STREAM))
+                        .map(|_| T::from_f64(offset + half_width * (2.0 * stream.uniform() - 1.0))),
+                );
+            }
         }
         Parameters::new(values)
     }
 }
+
+/// A row's stream holds 2¹⁷ uniforms; a larger matrix takes several.
+const UNIFORMS_PER_STREAM: usize = 1 << 17;
 
 /// Parameter values with a version, by which programs notice that packed weights are stale.
 #[derive(Clone, Debug)]
