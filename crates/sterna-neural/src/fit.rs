@@ -11,6 +11,7 @@ use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::accelerators::{Identity, PerPair};
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::Streams;
+use sterna::{Batch, Schedule};
 
 use crate::losses::Loss;
 use crate::optimiser::{AdamConfig, Decay};
@@ -127,8 +128,20 @@ impl Split {
         self.collected.samples[chain].row(stream.below(self.trained))
     }
 
+    /// Samples that were not trained on at all.
+    pub fn judging(collected: Collected) -> Self {
+        Self { collected: Arc::new(collected), trained: 0 }
+    }
+
+    /// Other samples at another schedule, with all else as it was.
+    pub fn with_samples(&self, schedule: Schedule, samples: Vec<Batch>) -> Collected {
+        let Collected { round, local_barrier, local_variance, .. } = &*self.collected;
+        let (local_barrier, local_variance) = (local_barrier.clone(), local_variance.clone());
+        Collected { round: *round, schedule, samples, local_barrier, local_variance }
+    }
+
     /// At most this many held-out samples of a chain, evenly spread.
-    fn held_out(&self, chain: usize, most: usize) -> Vec<&[f64]> {
+    pub fn held_out(&self, chain: usize, most: usize) -> Vec<&[f64]> {
         let samples = &self.collected.samples[chain];
         let stride = (samples.rows() - self.trained).div_ceil(most).max(1);
         (self.trained..samples.rows()).step_by(stride).map(|i| samples.row(i)).collect()
@@ -145,6 +158,15 @@ pub(crate) trait Lesson: Send {
     fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]);
     /// Points at which a step evaluates the target, and the network.
     fn cost(&self) -> (u64, u64);
+    /// Why the last inputs could not be written, if they could not.
+    fn trouble(&mut self) -> Option<sterna::Error> {
+        None
+    }
+    /// What is left if training diverges: plain swaps.
+    fn failed(&self) -> sterna::Result<Fitted> {
+        let (accelerator, record) = (Arc::new(Identity), Arc::new([]));
+        Ok(Fitted { accelerator, path: None, record, report: FitReport::default() })
+    }
     /// The accelerator of these weights, judged, and its file.
     fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted>;
 }
@@ -186,6 +208,9 @@ impl<L: Lesson> Course<L> {
     fn step(&mut self) -> sterna::Result<()> {
         self.buffers.iter_mut().for_each(Vec::clear);
         self.lesson.fill(self.notes.steps, &mut self.buffers);
+        if let Some(error) = self.lesson.trouble() {
+            return Err(error);
+        }
         let inputs: Vec<&[f32]> = self.buffers.iter().map(|b| &b[..]).collect();
         let made = match self.trainer.step(self.lesson.rows(), &inputs) {
             Ok(made) => made,
@@ -239,8 +264,7 @@ impl<L: Lesson> Fitting for Course<L> {
             let message = format!("training failed and plain swaps are used: {reason}");
             self.report.alarms.push(("training-diverged".into(), message));
             self.report.pairs.clear();
-            let report = self.report;
-            return Ok(Fitted { accelerator: Arc::new(Identity), path: None, record: Arc::new([]), report });
+            return Ok(Fitted { report: self.report, ..self.lesson.failed()? });
         }
         let mut fitted = self.lesson.graduate(self.trainer.averaged(), &mut self.report)?;
         fitted.report = self.report;

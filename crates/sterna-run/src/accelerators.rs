@@ -10,7 +10,9 @@ use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator, NoDrift, Norma
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::transport::Drift;
-use sterna_neural::{CmcdSize, FlowSize, Hidden, Loss, TrainCmcd, TrainFlow, Training};
+use sterna_neural::{
+    CmcdSize, DiffusionSize, FlowSize, Hidden, Loss, TrainCmcd, TrainDiffusion, TrainFlow, Training,
+};
 
 /// Path and accelerator of a config, and K.
 pub struct Plan {
@@ -168,37 +170,53 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             Plan { path: geometric(target)?, acceleration, steps }
         }
         _ => {
-            match accelerator.score.as_deref() {
-                Some("exact") => {}
-                Some(other) => known("accelerator.score", other, &["exact"])?,
-                None => {
-                    return wrong(
-                        "accelerator.kind = \"diffusion\" needs accelerator.score = \"exact\"".into(),
-                    );
-                }
-            }
             known("accelerator.integrator", &accelerator.integrator, &["exponential", "euler"])?;
             let integrator =
                 if accelerator.integrator == "euler" { Integrator::Euler } else { Integrator::Exponential };
-            let Some(path) = Diffused::exact(target) else {
-                return wrong(format!(
-                    "accelerator.score = \"exact\" needs a target that knows its own diffusion (gmm, normal), not \"{}\"",
-                    config.target.kind
-                ));
-            };
             if scale != 1.0 {
                 return wrong(format!(
                     "reference.scale = {scale} is impossible with a diffusion, which starts at N(0, I)"
                 ));
             }
             let steps = steps(5, 0..=10_000)?;
-            let acceleration = match steps {
-                0 => Acceleration::None,
-                _ => Acceleration::Given(Arc::new(Diffusion {
-                    steps: DiffusionSteps::new(steps, integrator)?,
-                })),
+            if let Some(score) = accelerator.score.as_deref() {
+                known("accelerator.score", score, &["exact"])?;
+                let Some(path) = Diffused::exact(target) else {
+                    return wrong(format!(
+                        "accelerator.score = \"exact\" needs a target that knows its own diffusion (gmm, normal), not \"{}\"",
+                        config.target.kind
+                    ));
+                };
+                let acceleration = match steps {
+                    0 => Acceleration::None,
+                    _ => Acceleration::Given(Arc::new(Diffusion {
+                        steps: DiffusionSteps::new(steps, integrator)?,
+                    })),
+                };
+                return Ok(Plan { path: Arc::new(path), acceleration, steps });
+            }
+            let path = geometric(target.clone())?;
+            let particles = builtin::particles(&config.target.kind);
+            let particles = match config.network.equivariant {
+                Some(true) if particles.is_none() => {
+                    return wrong(format!(
+                        "network.equivariant = true is impossible for target.kind = \"{}\": it is for particles (dw4)",
+                        config.target.kind
+                    ));
+                }
+                Some(false) => None,
+                _ => particles,
             };
-            Plan { path: Arc::new(path), acceleration, steps }
+            let (layers, width) = match particles {
+                Some(_) => size(config, (3, 32), (3, 128))?,
+                None if config.target.kind == "many-well" => size(config, (3, 128), (3, 256))?,
+                None => size(config, (3, 96), (3, 128))?,
+            };
+            let hidden = Hidden::new(layers, width);
+            let size = DiffusionSize { steps, integrator, hidden, waves: 3, particles };
+            let fit = TrainDiffusion::new(path.clone(), target, size, training(config)?);
+            let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
+            Plan { path, acceleration, steps }
         }
     })
 }

@@ -5,7 +5,7 @@ use crate::error::JobError;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal};
-use sterna_neural::GraphTarget;
+use sterna_neural::{GraphTarget, Particles};
 
 /// A built-in target, for the list that `sterna targets` prints.
 pub struct Builtin {
@@ -84,6 +84,11 @@ pub fn graph_target(config: &TargetConfig) -> Result<Arc<dyn GraphTarget>, JobEr
         "funnel" => Arc::new(Funnel::new(dim)),
         _ => Arc::new(Banana::new(dim)),
     })
+}
+
+/// The particles of a target that has some, for equivariant networks.
+pub fn particles(kind: &str) -> Option<Particles> {
+    (kind == "dw4").then_some(Particles::DW4)
 }
 
 /// The normal that a config names, if it names one.

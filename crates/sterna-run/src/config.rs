@@ -147,7 +147,7 @@ pub struct AcceleratorConfig {
     pub drift: Option<String>,
     /// `cmcd`: variance of a step's noise relative to the local variance, per unit of barrier.
     pub noise: f64,
-    /// `diffusion`: `exact`, where the target knows its own diffusion (gmm, normal).
+    /// `diffusion`: `exact`, where the target knows its own diffusion (gmm, normal); trained if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<String>,
     /// `diffusion`: `exponential` or `euler`.
@@ -160,17 +160,20 @@ pub struct AcceleratorConfig {
 pub struct NetworkConfig {
     /// `small`, for CPUs, or `paper`: the sizes below where they are not given.
     pub preset: String,
-    /// `flow`: coupling layers. `cmcd`: hidden layers of the drift.
+    /// `flow`: coupling layers. `cmcd`, `diffusion`: hidden layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layers: Option<usize>,
     /// Width of hidden layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
+    /// `diffusion` of particles: whether the network turns and permutes with them. So it does if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equivariant: Option<bool>,
 }
 
 impl Default for NetworkConfig {
     fn default() -> Self {
-        Self { preset: "small".into(), layers: None, width: None }
+        Self { preset: "small".into(), layers: None, width: None, equivariant: None }
     }
 }
 
@@ -333,7 +336,12 @@ impl Config {
     /// Whether a network is trained.
     pub fn trains(&self) -> bool {
         let accelerator = &self.accelerator;
-        accelerator.kind == "flow" || (accelerator.kind == "cmcd" && accelerator.drift.is_none())
+        match accelerator.kind.as_str() {
+            "flow" => true,
+            "cmcd" => accelerator.drift.is_none(),
+            "diffusion" => accelerator.score.is_none(),
+            _ => false,
+        }
     }
 
     /// The library's settings; "auto" chains must have been resolved to a number.

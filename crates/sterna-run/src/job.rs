@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 use sterna::path::AnnealingPath;
 use sterna::run::{Run, Stage};
+use sterna::{Batch, Streams, plain_sampler};
 
 /// What a watcher is told, several times a second.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +62,15 @@ pub fn sample(config: &Config, observer: &mut dyn Observer) -> Result<(Run, Summ
         let summary = Summary::new(config, plan.steps, &run, &times);
         Ok((run, summary))
     })
+}
+
+/// Draws of the plain neural sampler that a finished run's transport makes: its forward kernels from reference
+/// to target, without swaps. For comparison; nothing corrects them.
+pub fn plain_samples(run: &Run, n: usize) -> Result<Batch, JobError> {
+    let sampler = run.sampler();
+    // Not the random numbers of the run itself.
+    let streams = Streams::new(run.settings().seed ^ 0x3C6E_F372_FE94_F82B);
+    Ok(plain_sampler(&*sampler.path, &sampler.schedule, &*sampler.accelerator, &streams, n)?)
 }
 
 /// Advances block by block, so that progress shows and an interruption is heard.

@@ -101,6 +101,10 @@ impl Summary {
     /// diffusion and 1 for a flow, for each journey of a pair that uses it.
     fn sampling_network_evaluations(&self) -> u64 {
         let Some(training) = &self.training else { return 0 };
+        if self.config.accelerator.kind == "diffusion" {
+            // The learned path counts for itself, swaps and local moves alike.
+            return 0;
+        }
         let each = if self.config.accelerator.kind == "flow" { 1 } else { self.steps as u64 + 1 };
         let iterations = self.results.iterations;
         // Pairs 1, 3, … are proposed in iterations 1, 3, …
@@ -169,7 +173,9 @@ impl Summary {
                 "target": r.evaluations + self.training_evaluations().0,
                 "sampling": r.sampling_evaluations,
                 "training": self.training_evaluations().0,
-                "network": self.training_evaluations().1 + self.sampling_network_evaluations(),
+                "network": self.training_evaluations().1
+                    + self.sampling_network_evaluations()
+                    + r.network_evaluations,
                 "network_training": self.training_evaluations().1,
             },
             "training": self.training.as_ref().map(|t| json!({

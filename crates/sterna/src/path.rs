@@ -2,7 +2,7 @@
 
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::{PhaseKey, Streams};
-use crate::{Batch, Evaluation, Result};
+use crate::{Batch, Evaluation, Result, Schedule};
 
 /// Points with what a path knows about them.
 #[derive(Clone, Debug, Default)]
@@ -155,4 +155,14 @@ pub trait AnnealingPath: Send + Sync {
 
     /// Target evaluations since the path was made, in points.
     fn evaluations(&self) -> u64;
+
+    /// Evaluations of a network since the path was made, in points: none unless the path was learned.
+    fn network_evaluations(&self) -> u64 {
+        0
+    }
+
+    /// A schedule to begin tuning with, where the path knows a better one than the run's.
+    fn first_schedule(&self) -> Option<&Schedule> {
+        None
+    }
 }

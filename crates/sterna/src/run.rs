@@ -223,6 +223,8 @@ pub struct Run {
     barrier_schedule: Schedule,
     evaluations_on_earlier_paths: u64,
     evaluations_before_sampling: u64,
+    network_evaluations_on_earlier_paths: u64,
+    network_evaluations_before_sampling: u64,
 }
 
 /// What a finished (or interrupted) run has found.
@@ -260,6 +262,10 @@ pub struct Results {
     pub evaluations: u64,
     /// Target evaluations of sampling alone.
     pub sampling_evaluations: u64,
+    /// Points at which a learned path asked its network, tuning included; transports count for themselves.
+    pub network_evaluations: u64,
+    /// Those of sampling alone.
+    pub sampling_network_evaluations: u64,
 }
 
 impl Run {
@@ -310,6 +316,8 @@ impl Run {
             barrier_schedule: schedule,
             evaluations_on_earlier_paths: 0,
             evaluations_before_sampling: 0,
+            network_evaluations_on_earlier_paths: 0,
+            network_evaluations_before_sampling: 0,
             stage: Stage::Tuning(0),
             stage_iterations: 0,
             fits: 0,
@@ -441,6 +449,7 @@ impl Run {
         self.stage_iterations = 0;
         if stage == Stage::Sampling {
             self.evaluations_before_sampling = self.evaluations();
+            self.network_evaluations_before_sampling = self.network_evaluations();
             for shard in &mut self.shards {
                 let record =
                     SamplingRecord::new(&shard.ensemble, self.settings.iterations, self.settings.thin);
@@ -539,7 +548,11 @@ impl Run {
             return Ok(());
         };
         self.evaluations_on_earlier_paths += self.sampler.path.evaluations();
+        self.network_evaluations_on_earlier_paths += self.sampler.path.network_evaluations();
         self.sampler.path = path;
+        if let Some(first) = self.sampler.path.first_schedule() {
+            self.sampler.schedule = first.clone();
+        }
         let betas = self.sampler.schedule.betas();
         for Shard { ensemble, .. } in &mut self.shards {
             let at: Vec<f64> = (0..ensemble.points.rows()).map(|row| betas[ensemble.chain(row)]).collect();
@@ -562,6 +575,11 @@ impl Run {
     /// Points at which the target was evaluated so far, outside fits.
     fn evaluations(&self) -> u64 {
         self.evaluations_on_earlier_paths + self.sampler.path.evaluations()
+    }
+
+    /// Points at which learned paths asked their networks so far, outside fits.
+    fn network_evaluations(&self) -> u64 {
+        self.network_evaluations_on_earlier_paths + self.sampler.path.network_evaluations()
     }
 
     /// (β, ∫₀^β λ) as the last tuning round found it.
@@ -639,6 +657,9 @@ impl Run {
             ),
             evaluations: self.evaluations(),
             sampling_evaluations: self.evaluations() - self.evaluations_before_sampling,
+            network_evaluations: self.network_evaluations(),
+            sampling_network_evaluations: self.network_evaluations()
+                - self.network_evaluations_before_sampling,
         }
     }
 
