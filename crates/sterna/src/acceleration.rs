@@ -18,6 +18,8 @@ pub enum Acceleration {
     None,
     /// Known before the run; the schedule is tuned with it, on rejection rates.
     Given(Arc<dyn Accelerator>),
+    /// Made earlier for one schedule, which the run then keeps: tuning adapts local moves alone.
+    Kept(Arc<dyn Accelerator>, Schedule),
     /// Made from samples of the tuned ladder, then frozen.
     Fitted(Arc<dyn Fit>),
 }
@@ -25,7 +27,7 @@ pub enum Acceleration {
 impl Acceleration {
     pub(crate) fn at_start(&self) -> Arc<dyn Accelerator> {
         match self {
-            Self::Given(accelerator) => accelerator.clone(),
+            Self::Given(accelerator) | Self::Kept(accelerator, _) => accelerator.clone(),
             Self::None | Self::Fitted(_) => Arc::new(Identity),
         }
     }
@@ -94,6 +96,8 @@ pub struct FitReport {
     pub steps: u64,
     /// Mean loss of each twentieth of the last round's steps.
     pub losses: Vec<f64>,
+    /// Likewise of the steps that made the round-trip loss small, where there were any.
+    pub fine_tuning_losses: Vec<f64>,
     /// Each pair on held-out samples, after the last round.
     pub pairs: Vec<PairReport>,
     /// Points at which the target was evaluated inside losses.
