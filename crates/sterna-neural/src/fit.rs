@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use sterna::Batch;
 use sterna::acceleration::{Collected, FitReport, Fitted, Fitting, PairReport};
 use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::accelerators::{Identity, PerPair};
+use sterna::estimates::Seen;
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::Streams;
 
@@ -142,6 +144,12 @@ impl Split {
     /// A training sample of a chain.
     pub fn sample(&self, chain: usize, stream: &mut sterna::streams::RowStream) -> &[f64] {
         self.collected.samples[chain].row(stream.below(self.trained))
+    }
+
+    /// The training samples of the target chain.
+    fn trained_on_target(&self) -> Batch {
+        let samples = self.collected.samples.last().expect("a ladder has chains");
+        Batch::from_vec(samples.dim(), samples.as_slice()[..self.trained * samples.dim()].to_vec())
     }
 
     /// At most this many held-out samples of a chain, evenly spread.
@@ -385,6 +393,7 @@ pub(crate) fn guard(
     training: &Training,
     report: &mut FitReport,
 ) -> sterna::Result<Arc<dyn Accelerator>> {
+    report.seen = Seen::new(&split.trained_on_target());
     let ours = rejection_rates(&*accelerator, path, split, training.seed)?;
     let plain = rejection_rates(&Identity, path, split, training.seed)?;
     let judge = |(&rejection, &plain_rejection): (&f64, &f64)| PairReport {

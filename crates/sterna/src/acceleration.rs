@@ -2,6 +2,7 @@
 
 use crate::accelerator::Accelerator;
 use crate::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity};
+use crate::estimates::Seen;
 use crate::iteration::{Recorder, Step};
 use crate::path::AnnealingPath;
 use crate::schedule::cumulative_barrier;
@@ -100,6 +101,8 @@ pub struct FitReport {
     pub fine_tuning_losses: Vec<f64>,
     /// Each pair on held-out samples, after the last round.
     pub pairs: Vec<PairReport>,
+    /// Where the samples of the target chain lay that the last round was trained on.
+    pub seen: Option<Seen>,
     /// Points at which the target was evaluated inside losses.
     pub target_evaluations: u64,
     /// Points at which a network was evaluated inside losses.
