@@ -147,6 +147,10 @@ pub struct AcceleratorConfig {
     pub drift: Option<String>,
     /// `cmcd`: variance of a step's noise relative to the local variance, per unit of barrier.
     pub noise: f64,
+    /// `flow` and `cmcd`: a `transport.safetensors` of an earlier run, used on the schedule it was made for
+    /// instead of training a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
     /// `diffusion`: `exact`, where the target knows its own diffusion (gmm, normal); trained if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<String>,
@@ -166,7 +170,7 @@ pub struct NetworkConfig {
     /// Width of hidden layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
-    /// `diffusion` of particles: whether the network turns and permutes with them. So it does if not given.
+    /// On particles: whether the network turns and permutes with them (an EGNN), which it does if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equivariant: Option<bool>,
 }
@@ -187,8 +191,12 @@ pub struct TrainingConfig {
     /// How often samples are collected and an accelerator fitted: from the second time on, with the help
     /// of the one before.
     pub rounds: usize,
-    /// Steps of the optimiser in each round.
-    pub steps: u64,
+    /// Steps of the optimiser in each round; if not given, what a minute or two on two cores allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Steps that follow in each round on the round-trip loss, which puts the effort on the worst pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fine_tune: Option<u64>,
     /// Journeys of a step, in each direction.
     pub batch: usize,
     /// Learning rate at the beginning; it falls along a half cosine.
@@ -208,7 +216,8 @@ impl Default for TrainingConfig {
         Self {
             collect: None,
             rounds: 1,
-            steps: 3000,
+            steps: None,
+            fine_tune: None,
             batch: 256,
             learning_rate: 1e-3,
             clip: 1.0,
@@ -293,6 +302,7 @@ impl Default for AcceleratorConfig {
             covariance: "diagonal".into(),
             drift: None,
             noise: 0.1,
+            transport: None,
             score: None,
             integrator: "exponential".into(),
         }
@@ -336,12 +346,13 @@ impl Config {
     /// Whether a network is trained.
     pub fn trains(&self) -> bool {
         let accelerator = &self.accelerator;
-        match accelerator.kind.as_str() {
+        let is_network = match accelerator.kind.as_str() {
             "flow" => true,
             "cmcd" => accelerator.drift.is_none(),
             "diffusion" => accelerator.score.is_none(),
             _ => false,
-        }
+        };
+        is_network && accelerator.transport.is_none()
     }
 
     /// The library's settings; "auto" chains must have been resolved to a number.

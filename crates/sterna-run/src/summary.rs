@@ -57,6 +57,7 @@ impl Summary {
         for (code, message) in training.iter().flat_map(|t| &t.alarms) {
             alarms.push(Alarm { code: code.clone(), message: message.clone() });
         }
+        alarms.extend(training.as_ref().and_then(|t| coverage(t, run)));
         Self {
             config: config.clone(),
             steps,
@@ -100,7 +101,6 @@ impl Summary {
     /// Points at which the network was evaluated in sampling: by the paper's count K + 1 for a controlled
     /// diffusion and 1 for a flow, for each journey of a pair that uses it.
     fn sampling_network_evaluations(&self) -> u64 {
-        let Some(training) = &self.training else { return 0 };
         if self.config.accelerator.kind == "diffusion" {
             // The learned path counts for itself, swaps and local moves alike.
             return 0;
@@ -109,8 +109,12 @@ impl Summary {
         let iterations = self.results.iterations;
         // Pairs 1, 3, … are proposed in iterations 1, 3, …
         let proposals = |n: usize| if n.is_multiple_of(2) { iterations.div_ceil(2) } else { iterations / 2 };
-        let pairs = training.pairs.iter().enumerate().filter(|(_, p)| !p.plain);
-        2 * each * self.config.chains.ensembles as u64 * pairs.map(|(n, _)| proposals(n)).sum::<u64>()
+        let plain = |n: usize| self.training.as_ref().is_some_and(|t| t.pairs.get(n).is_none_or(|p| p.plain));
+        if self.training.is_none() && self.config.accelerator.transport.is_none() {
+            return 0;
+        }
+        let pairs = (0..self.results.schedule.pairs()).filter(|&n| !plain(n));
+        2 * each * self.config.chains.ensembles as u64 * pairs.map(proposals).sum::<u64>()
     }
 
     /// The file's text.
@@ -181,6 +185,7 @@ impl Summary {
             "training": self.training.as_ref().map(|t| json!({
                 "steps": t.steps,
                 "losses": t.losses.iter().map(|&l| finite(l)).collect::<Vec<_>>(),
+                "fine_tuning_losses": t.fine_tuning_losses.iter().map(|&l| finite(l)).collect::<Vec<_>>(),
                 "rejection_rates": t.pairs.iter().map(|p| finite(p.rejection)).collect::<Vec<_>>(),
                 "plain_rejection_rates": t.pairs.iter().map(|p| finite(p.plain_rejection)).collect::<Vec<_>>(),
                 "replaced": t.pairs.iter().map(|p| p.plain).collect::<Vec<_>>(),
@@ -211,6 +216,20 @@ impl Summary {
             "alarms": self.alarms.iter().map(|a| json!({"code": a.code, "message": a.message})).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Draws of the target chain where the samples that a transport was trained on had none.
+fn coverage(training: &FitReport, run: &Run) -> Option<Alarm> {
+    let draws: Vec<&[f64]> = run.records().flat_map(|r| &r.draws).map(|d| &d.x[..]).collect();
+    let outside = training.seen.as_ref()?.outside(&draws)?;
+    let message = format!(
+        "{:.1}% of the draws lie where the samples that the transport was trained on had none (chance explains \
+         {:.1}%): it helps less there than it could, though the draws are right; more samples (training.collect) or \
+         another round (training.rounds) would help",
+        100.0 * outside.share,
+        100.0 * outside.allowed
+    );
+    Some(Alarm { code: "coverage".into(), message })
 }
 
 fn alarms(r: &Results) -> Vec<Alarm> {

@@ -2,6 +2,7 @@
 
 use crate::accelerator::Accelerator;
 use crate::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity};
+use crate::estimates::Seen;
 use crate::iteration::{Recorder, Step};
 use crate::path::AnnealingPath;
 use crate::schedule::cumulative_barrier;
@@ -18,6 +19,8 @@ pub enum Acceleration {
     None,
     /// Known before the run; the schedule is tuned with it, on rejection rates.
     Given(Arc<dyn Accelerator>),
+    /// Made earlier for one schedule, which the run then keeps: tuning adapts local moves alone.
+    Kept(Arc<dyn Accelerator>, Schedule),
     /// Made from samples of the tuned ladder, then frozen.
     Fitted(Arc<dyn Fit>),
 }
@@ -25,7 +28,7 @@ pub enum Acceleration {
 impl Acceleration {
     pub(crate) fn at_start(&self) -> Arc<dyn Accelerator> {
         match self {
-            Self::Given(accelerator) => accelerator.clone(),
+            Self::Given(accelerator) | Self::Kept(accelerator, _) => accelerator.clone(),
             Self::None | Self::Fitted(_) => Arc::new(Identity),
         }
     }
@@ -94,8 +97,12 @@ pub struct FitReport {
     pub steps: u64,
     /// Mean loss of each twentieth of the last round's steps.
     pub losses: Vec<f64>,
+    /// Likewise of the steps that made the round-trip loss small, where there were any.
+    pub fine_tuning_losses: Vec<f64>,
     /// Each pair on held-out samples, after the last round.
     pub pairs: Vec<PairReport>,
+    /// Where the samples of the target chain lay that the last round was trained on.
+    pub seen: Option<Seen>,
     /// Points at which the target was evaluated inside losses.
     pub target_evaluations: u64,
     /// Points at which a network was evaluated inside losses.

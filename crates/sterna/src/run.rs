@@ -287,7 +287,14 @@ impl Run {
             StepSize::PerChain(sizes) => StepSizes::per_chain(sizes.clone(), dim),
             StepSize::Adapt { .. } => StepSizes::fixed(chains, dim, 0.1),
         };
-        let schedule = Schedule::uniform(chains);
+        let schedule = match &acceleration {
+            Acceleration::Kept(_, schedule) if schedule.chains() != chains => {
+                let cure = "the accelerator was made for a schedule of another number of chains";
+                return Err(Error::Setting { field: "chains.count", value: chains.to_string(), cure });
+            }
+            Acceleration::Kept(_, schedule) => schedule.clone(),
+            _ => Schedule::uniform(chains),
+        };
         let sampler = Sampler {
             path,
             schedule: schedule.clone(),
@@ -495,7 +502,9 @@ impl Run {
         // λ(β) is about plain swaps: an accelerator is judged by its own rejections.
         let by_rejections =
             self.settings.criterion == Criterion::Rejection || self.sampler.accelerator.steps() > 0;
-        let new = if by_rejections {
+        let new = if matches!(self.acceleration, Acceleration::Kept(..)) {
+            old.clone()
+        } else if by_rejections {
             old.equalise_rejections(&Counts::rejection_rates(self.tuning_counts(), chains))
         } else {
             old.equalise_barrier(&self.local_barriers, chains)
