@@ -8,13 +8,14 @@ use progress::Bar;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use sterna_run::{Config, JobError, job};
+use sterna_run::{Config, JobError, Summary, job};
 
 const EXAMPLES: &str = "\
 Examples:
   sterna run                                   the built-in demo
   sterna run my.toml --out runs/mine           sample what the config says
   sterna run --set target.kind=dw4 --set chains.count=5 --seed 3
+  sterna resume runs/mine --iterations 200000  go on after a stop or a crash, or for longer
   sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
   sterna targets                               what is built in";
@@ -31,6 +32,8 @@ struct Cli {
 enum Command {
     /// Sample; with no config, the built-in demo
     Run(RunArgs),
+    /// Go on after a stop, a crash or with more iterations: same bits as an uninterrupted run
+    Resume(ResumeArgs),
     /// List the built-in targets: dimension, what is known exactly
     Targets,
     /// Log density and score of the config's target at points from a .json, .csv or .npy file
@@ -70,6 +73,21 @@ struct RunArgs {
     json: bool,
 }
 
+#[derive(Args)]
+struct ResumeArgs {
+    /// The run folder
+    folder: PathBuf,
+    /// Iterations of sampling in all: as many as before, or more
+    #[arg(long)]
+    iterations: Option<u64>,
+    /// Threads: changes speed, never a bit of the result
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print the summary as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
 /// Runs the program: 0 well, 1 the run failed, 2 the input was wrong.
 pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
@@ -81,6 +99,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Run(arguments) => run(&arguments),
+        Command::Resume(arguments) => resume(&arguments),
         Command::Targets => {
             print::targets();
             Ok(())
@@ -139,9 +158,21 @@ fn run(arguments: &RunArgs) -> Result<(), JobError> {
         print::demo_introduction(&config);
     }
     let mut bar = Bar::new();
-    let summary = job::run(&config, &folder, &mut bar)?;
+    let summary = job::run(&config, &folder, &mut bar);
     bar.finish();
-    if arguments.json {
+    show(summary?, folder, arguments.json)
+}
+
+fn resume(arguments: &ResumeArgs) -> Result<(), JobError> {
+    let changes = job::Changes { iterations: arguments.iterations, threads: arguments.threads };
+    let mut bar = Bar::new();
+    let summary = job::resume(&arguments.folder, &changes, &mut bar);
+    bar.finish();
+    show(summary?, arguments.folder.clone(), arguments.json)
+}
+
+fn show(summary: Summary, folder: PathBuf, json: bool) -> Result<(), JobError> {
+    if json {
         print!("{}", summary.to_json());
     } else {
         print::summary(&summary, &folder);

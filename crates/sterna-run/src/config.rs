@@ -238,6 +238,8 @@ pub struct RunConfig {
     pub burn_in: u64,
     /// Keep every so many draws.
     pub thin: u64,
+    /// Seconds between checkpoints.
+    pub checkpoint_seconds: f64,
 }
 
 impl Default for Config {
@@ -311,7 +313,7 @@ impl Default for AcceleratorConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { iterations: 100_000, burn_in: 1000, thin: 1 }
+        Self { iterations: 100_000, burn_in: 1000, thin: 1, checkpoint_seconds: 30.0 }
     }
 }
 
@@ -367,6 +369,12 @@ impl Config {
                 return Err(JobError::Config("chains.count = \"auto\" needs a pilot run first".into()));
             }
         };
+        let seconds = self.run.checkpoint_seconds;
+        if !(seconds >= 0.0 && seconds.is_finite()) {
+            return Err(JobError::Config(format!(
+                "run.checkpoint_seconds = {seconds} is impossible: it must not be negative"
+            )));
+        }
         let step_size = match &self.explorer.step_size {
             StepSizeConfig::One(size) => StepSize::Fixed(*size),
             StepSizeConfig::Each(sizes) => StepSize::PerChain(sizes.clone()),

@@ -3,6 +3,7 @@
 pub mod accelerators;
 pub mod bench;
 pub mod builtin;
+pub mod checkpoint;
 pub mod config;
 pub mod draws_file;
 mod error;
@@ -14,7 +15,7 @@ pub mod verify;
 
 pub use config::Config;
 pub use error::JobError;
-pub use job::{Observer, Progress, run, sample};
+pub use job::{Changes, Observer, Progress, resume, run, sample};
 pub use summary::{Alarm, Summary};
 
 /// The built-in demo.

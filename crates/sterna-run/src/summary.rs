@@ -7,7 +7,7 @@ use sterna::estimates::global_barrier;
 use sterna::run::{Results, Run, Stage};
 
 /// Seconds by stage.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Times {
     /// Tuning.
     pub tuning_s: f64,

@@ -5,6 +5,7 @@ use crate::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity};
 use crate::estimates::Seen;
 use crate::iteration::{Recorder, Step};
 use crate::path::AnnealingPath;
+use crate::records::Ladders;
 use crate::schedule::cumulative_barrier;
 use crate::transport::Drift;
 use crate::transports::Affine;
@@ -220,6 +221,7 @@ impl Collected {
 }
 
 /// Keeps every replica's point, by chain.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct CollectRecord {
     chains: usize,
     /// `[copy · chains + chain]`: points one after the other.
@@ -240,6 +242,24 @@ impl CollectRecord {
         let of =
             |chain| records.clone().flat_map(move |r| r.points.iter().skip(chain).step_by(chains)).flatten();
         (0..chains).map(|chain| Batch::from_vec(dim, of(chain).copied().collect())).collect()
+    }
+}
+
+impl Ladders for CollectRecord {
+    fn append(&mut self, other: Self) {
+        self.points.extend(other.points);
+    }
+
+    fn split_off(&mut self, copies: usize) -> Self {
+        Self { chains: self.chains, points: self.points.split_off(copies * self.chains) }
+    }
+
+    fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
+        let length = self.points.first().map_or(0, Vec::len);
+        self.chains == chains
+            && self.points.len() == copies * chains
+            && length.is_multiple_of(dim)
+            && self.points.iter().all(|p| p.len() == length)
     }
 }
 

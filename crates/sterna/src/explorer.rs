@@ -67,7 +67,7 @@ pub struct Scratch {
     pub log_joint: Vec<f64>,
     /// Uniforms, one per row.
     pub uniforms: Vec<f64>,
-    /// The last bad proposal of this iteration, if any: its place in `Rows`, and the point.
+    /// The bad proposal of this iteration with the first place in `Rows`, if any: that place, and the point.
     pub bad_point: Option<(usize, Vec<f64>)>,
 }
 

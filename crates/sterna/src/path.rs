@@ -5,7 +5,7 @@ use crate::streams::{PhaseKey, Streams};
 use crate::{Batch, Evaluation, Result, Schedule};
 
 /// Points with what a path knows about them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Points {
     /// The points.
     pub x: Batch,
@@ -44,6 +44,37 @@ impl Points {
         self.score.set_rows(rows);
         self.log_reference.resize(rows, 0.0);
         self.target.set_rows(rows);
+    }
+
+    /// Adds other points.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.x.append(other.x);
+        self.log_density.extend(other.log_density);
+        self.score.append(other.score);
+        self.log_reference.extend(other.log_reference);
+        self.target.log_density.extend(other.target.log_density);
+        self.target.score.append(other.target.score);
+    }
+
+    /// Takes away the points from `row` on.
+    pub(crate) fn split_off(&mut self, row: usize) -> Self {
+        Self {
+            x: self.x.split_off(row),
+            log_density: self.log_density.split_off(row),
+            score: self.score.split_off(row),
+            log_reference: self.log_reference.split_off(row),
+            target: Evaluation {
+                log_density: self.target.log_density.split_off(row),
+                score: self.target.score.split_off(row),
+            },
+        }
+    }
+
+    /// Whether all parts have this size: a file may claim anything.
+    pub(crate) fn is_sound(&self, rows: usize, dim: usize) -> bool {
+        let numbers = [&self.log_density, &self.log_reference, &self.target.log_density];
+        let batches = [&self.x, &self.score, &self.target.score];
+        numbers.iter().all(|n| n.len() == rows) && batches.iter().all(|b| b.rows() == rows && b.dim() == dim)
     }
 
     /// Becomes the given rows of `other`, in that order.

@@ -12,10 +12,13 @@ use crate::schedule::{Schedule, cumulative_barrier};
 use crate::streams::{Phase, Streams};
 use crate::{Error, Result};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+mod saved;
+
 /// How local moves get their step sizes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum StepSize {
     /// One number for all chains.
     Fixed(f64),
@@ -29,7 +32,7 @@ pub enum StepSize {
 }
 
 /// What the schedule is tuned on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Criterion {
     /// The local barrier λ(β), which does not saturate.
     Barrier,
@@ -38,7 +41,7 @@ pub enum Criterion {
 }
 
 /// Everything that defines a run, apart from the path.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Seed of all randomness.
     pub seed: u64,
@@ -169,7 +172,7 @@ impl Settings {
 }
 
 /// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
     /// In a tuning round, from 0.
     Tuning(usize),
@@ -188,8 +191,10 @@ pub enum Stage {
 }
 
 /// Some of the ladders with all they need: the unit that threads share out.
+#[derive(Serialize, Deserialize)]
 struct Shard {
     ensemble: Ensemble,
+    #[serde(skip)]
     work: Workspace,
     tuning: TuningRecord,
     collecting: CollectRecord,
@@ -216,8 +221,12 @@ pub struct Run {
     stage: Stage,
     stage_iterations: u64,
     fits: usize,
+    /// What the fit under way sees.
+    collected: Option<Arc<Collected>>,
     fitting: Option<Box<dyn Fitting>>,
     fitted: Option<Fitted>,
+    /// Record of the last fit that brought a path.
+    path_record: Option<Arc<[u8]>>,
     iteration: u64,
     local_barriers: Vec<f64>,
     barrier_schedule: Schedule,
@@ -302,11 +311,9 @@ impl Run {
             accelerator: acceleration.at_start(),
             streams: Streams::new(settings.seed),
         };
-        let parts = rayon::current_num_threads().min(settings.ensembles);
-        let mut shards = Vec::with_capacity(parts);
+        let mut shards = Vec::new();
         let mut first = 0;
-        for part in 0..parts {
-            let copies = (settings.ensembles * (part + 1)) / parts - first;
+        for copies in parts(settings.ensembles) {
             let ensemble = Ensemble::start(&*sampler.path, &sampler.streams, &schedule, first, copies)?;
             let work = Workspace::new(&ensemble);
             let tuning = TuningRecord::new(copies, chains, dim, settings.round_iterations as usize);
@@ -328,8 +335,10 @@ impl Run {
             stage: Stage::Tuning(0),
             stage_iterations: 0,
             fits: 0,
+            collected: None,
             fitting: None,
             fitted: None,
+            path_record: None,
             iteration: 0,
             settings,
             acceleration,
@@ -540,7 +549,8 @@ impl Run {
         for shard in &mut self.shards {
             shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
         }
-        self.fitting = Some(fit.begin(collected, self.fitted.as_ref())?);
+        self.fitting = Some(fit.begin(collected.clone(), self.fitted.as_ref())?);
+        self.collected = Some(collected);
         Ok(())
     }
 
@@ -548,17 +558,20 @@ impl Run {
     fn finish_fit(&mut self) -> Result<()> {
         let Some(fitting) = self.fitting.take() else { return Ok(()) };
         let fitted = fitting.finish()?;
+        self.collected = None;
         self.fits += 1;
         self.sampler.accelerator = fitted.accelerator.clone();
         let path = fitted.path.clone();
+        let record = fitted.record.clone();
         self.fitted = Some(fitted);
         let Some(path) = path else {
             self.enter_after_fit();
             return Ok(());
         };
-        self.evaluations_on_earlier_paths += self.sampler.path.evaluations();
-        self.network_evaluations_on_earlier_paths += self.sampler.path.network_evaluations();
+        self.evaluations_on_earlier_paths = self.evaluations();
+        self.network_evaluations_on_earlier_paths = self.network_evaluations();
         self.sampler.path = path;
+        self.path_record = Some(record);
         if let Some(first) = self.sampler.path.first_schedule() {
             self.sampler.schedule = first.clone();
         }
@@ -583,12 +596,13 @@ impl Run {
 
     /// Points at which the target was evaluated so far, outside fits.
     fn evaluations(&self) -> u64 {
-        self.evaluations_on_earlier_paths + self.sampler.path.evaluations()
+        // Wraps, since a restored run may sit on a path that has counted before.
+        self.evaluations_on_earlier_paths.wrapping_add(self.sampler.path.evaluations())
     }
 
     /// Points at which learned paths asked their networks so far, outside fits.
     fn network_evaluations(&self) -> u64 {
-        self.network_evaluations_on_earlier_paths + self.sampler.path.network_evaluations()
+        self.network_evaluations_on_earlier_paths.wrapping_add(self.sampler.path.network_evaluations())
     }
 
     /// (β, ∫₀^β λ) as the last tuning round found it.
@@ -662,7 +676,7 @@ impl Run {
             sizes: self.sizes.clone(),
             bad: (
                 counts.clone().flat_map(|c| &c.local).map(|l| l.bad).sum(),
-                counts.clone().find_map(|c| c.bad_point.clone()),
+                Counts::first_bad_point(counts.clone()).cloned(),
             ),
             evaluations: self.evaluations(),
             sampling_evaluations: self.evaluations() - self.evaluations_before_sampling,
@@ -680,6 +694,12 @@ impl Run {
             .map(|j| ladders().map(|d| d.x.iter().skip(j).step_by(dim).copied().collect()).collect())
             .collect()
     }
+}
+
+/// How many ladders each thread advances.
+fn parts(ensembles: usize) -> impl Iterator<Item = usize> {
+    let parts = rayon::current_num_threads().min(ensembles);
+    (0..parts).map(move |part| ensembles * (part + 1) / parts - ensembles * part / parts)
 }
 
 /// Two records of one iteration.
