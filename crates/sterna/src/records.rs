@@ -5,6 +5,7 @@
 
 use crate::estimates::local_barrier;
 use crate::iteration::{Recorder, Step};
+use crate::trace::LadderTrace;
 use crate::{Batch, Result};
 
 /// Local moves on one chain of one ladder.
@@ -220,6 +221,8 @@ pub struct SamplingRecord {
     pub draws: Vec<Draws>,
     /// Round trips of each ladder in this record.
     pub round_trips: Vec<u64>,
+    /// What people look at, ladder by ladder.
+    pub traces: Vec<LadderTrace>,
     round_trips_before: Vec<u64>,
     thin: u64,
 }
@@ -246,6 +249,7 @@ impl SamplingRecord {
             counts,
             draws,
             round_trips: vec![0; copies],
+            traces: (0..copies).map(|copy| LadderTrace::new(ensemble, copy)).collect(),
             round_trips_before: ensemble.index.iter().map(|i| i.round_trips()).collect(),
             thin,
         }
@@ -264,6 +268,9 @@ impl Recorder for SamplingRecord {
         }
         for (copy, index) in ensemble.index.iter().enumerate() {
             self.round_trips[copy] = index.round_trips() - self.round_trips_before[copy];
+        }
+        for (copy, trace) in self.traces.iter_mut().enumerate() {
+            trace.record(ensemble, copy);
         }
         if self.counts.iterations.is_multiple_of(self.thin) {
             for (copy, draws) in self.draws.iter_mut().enumerate() {
