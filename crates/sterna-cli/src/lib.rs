@@ -15,6 +15,7 @@ Examples:
   sterna run                                   the built-in demo
   sterna run my.toml --out runs/mine           sample what the config says
   sterna run --set target.kind=dw4 --set chains.count=5 --seed 3
+  sterna report runs/mine                      write runs/mine/report.html again
   sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
   sterna targets                               what is built in";
@@ -44,6 +45,11 @@ enum Command {
     Verify {
         /// The config (TOML)
         config: PathBuf,
+    },
+    /// (Re)write the report of a run folder: one page that opens offline
+    Report {
+        /// The run folder
+        folder: PathBuf,
     },
     /// Speed on this machine
     Bench,
@@ -87,6 +93,9 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         }
         Command::Evaluate { config, points } => evaluate(&config, &points),
         Command::Verify { config } => return verify(&config),
+        Command::Report { folder } => {
+            sterna_run::report::write(&folder).map(|path| println!("{}", path.display()))
+        }
         Command::Bench => {
             sterna_run::bench::print();
             Ok(())

@@ -5,7 +5,9 @@ use crate::builtin;
 use crate::config::{Config, Count};
 use crate::draws_file::DrawsFile;
 use crate::error::JobError;
+use crate::report;
 use crate::summary::{Summary, Times};
+use crate::traces::Traces;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -118,7 +120,7 @@ pub fn default_folder(config: &Config) -> PathBuf {
 }
 
 /// Seconds since 1970 as yyyymmdd-hhmmss, UTC.
-fn date(seconds: u64) -> String {
+pub(crate) fn date(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Civil date from day count: years begin in March, so leap days come last.
     let z = days as i64 + 719_468;
@@ -158,7 +160,10 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
     if let Some(training) = &summary.training {
         write_whole(&folder.join("transport.safetensors"), &training.transport)?;
     }
+    let traces = Traces::new(&run, config.accelerator.kind == "diffusion");
+    write_whole(&folder.join("traces.json"), &serde_json::to_vec(&traces).expect("plain data"))?;
     write_whole(&folder.join("summary.json"), summary.to_json().as_bytes())?;
+    report::write(folder)?;
     log.event(
         "end",
         serde_json::json!({"finished": summary.finished, "round_trips": summary.results.round_trips}),
