@@ -27,6 +27,9 @@ pub enum JobError {
         /// The run folder.
         folder: PathBuf,
     },
+    /// A run that was watched came to no good end.
+    #[error("{0}")]
+    Watched(String),
     /// Draws could not be written.
     #[error(transparent)]
     Draws(#[from] crate::draws_file::DrawsFileError),
@@ -45,7 +48,7 @@ impl JobError {
             Self::Sampler(
                 Dimension { .. } | BadStart { .. } | NoStart { .. } | Setting { .. } | Schedule(_),
             ) => 2,
-            Self::Interrupted | Self::Stopped { .. } | Self::Sampler(_) => 1,
+            Self::Interrupted | Self::Stopped { .. } | Self::Watched(_) | Self::Sampler(_) => 1,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::builtin;
 use crate::config::{Config, Count};
 use crate::draws_file::DrawsFile;
 use crate::error::JobError;
+use crate::progress::{State, Watched};
 use crate::report;
 use crate::summary::{Summary, Times};
 use crate::traces::Traces;
@@ -29,6 +30,10 @@ pub struct Progress {
     pub total: u64,
     /// Round trips so far.
     pub round_trips: u64,
+    /// Λ in what the stage has seen, where it has seen enough.
+    pub barrier: Option<f64>,
+    /// The pair that rejects most, from 0, and its rejection rate.
+    pub worst_pair: Option<(usize, f64)>,
 }
 
 /// Sees a job's progress, and may stop it.
@@ -87,9 +92,7 @@ fn advance(run: &mut Run, observer: &mut dyn Observer) -> Result<Times, JobError
         } else if seconds > 0.1 {
             block = (block / 2).max(1);
         }
-        let (stage, done, total) = run.progress();
-        let rounds = run.settings().rounds;
-        observer.progress(&Progress { stage, rounds, done, total, round_trips: run.round_trips() });
+        observer.progress(&Progress::of(run));
     }
     Ok(times)
 }
@@ -154,7 +157,12 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
     let log = Log::open(folder)?;
     write_whole(&folder.join("config.toml"), config.to_toml().as_bytes())?;
     log.event("start", serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;
-    let (run, summary) = sample(config, observer)?;
+    let mut watched = Watched::begin(folder, observer);
+    let sampled = sample(config, &mut watched);
+    if let Err(error) = &sampled {
+        watched.end(State::Failed(error.to_string()));
+    }
+    let (run, summary) = sampled?;
     write_whole(&folder.join("config.toml"), summary.config.to_toml().as_bytes())?;
     write_draws(&folder.join("draws.nc"), &run, &summary)?;
     if let Some(training) = &summary.training {
@@ -164,6 +172,7 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
     write_whole(&folder.join("traces.json"), &serde_json::to_vec(&traces).expect("plain data"))?;
     write_whole(&folder.join("summary.json"), summary.to_json().as_bytes())?;
     report::write(folder)?;
+    watched.end(if summary.finished { State::Finished } else { State::Stopped });
     log.event(
         "end",
         serde_json::json!({"finished": summary.finished, "round_trips": summary.results.round_trips}),

@@ -10,6 +10,7 @@ mod error;
 pub mod evaluate;
 pub mod job;
 pub mod points_file;
+pub mod progress;
 pub mod report;
 pub mod summary;
 pub mod traces;

@@ -8,6 +8,7 @@ mod load;
 mod sections;
 mod verdict;
 
+use crate::config::known;
 use crate::error::JobError;
 use crate::job::{date, write_whole};
 use format::{count, escape, number, percent, with_error};
@@ -66,6 +67,27 @@ pub fn page(folder: &Path) -> Result<String, JobError> {
         ("script", SCRIPT.into()),
     ];
     Ok(fill(PAGE, &parts))
+}
+
+/// One chart of a run folder's report as a file of its own, light or dark as the reader prefers: the first
+/// drawing of the figure of that name.
+pub fn drawing(folder: &Path, id: &str) -> Result<String, JobError> {
+    let page = page(folder)?;
+    let names: Vec<&str> =
+        page.split("<figure id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    known("chart", id, &names)?;
+    let figure = page.split(&format!("<figure id=\"{id}\"")).nth(1).expect("a figure of that name");
+    let figure = figure.split("</figure>").next().unwrap_or_default();
+    let inside = figure.split("role=\"img\"").nth(1).and_then(|rest| rest.split_once('>'));
+    let content = inside.and_then(|(_, rest)| rest.split_once("</svg>")).expect("a figure has a drawing").0;
+    let size = figure.split("viewBox=\"").find(|part| part.contains("role=\"img\""));
+    let size = size.and_then(|part| part.split('"').next()).expect("a drawing has a size");
+    let side = size.split(' ').collect::<Vec<_>>();
+    Ok(format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{size}\" width=\"{}\" height=\"{}\"><style>{STYLE}</style>\
+         <rect width=\"100%\" height=\"100%\" fill=\"var(--card)\"/>{content}</svg>\n",
+        side[2], side[3]
+    ))
 }
 
 /// Puts each part in the place of its `{{name}}`; what is put in is not looked at again.
@@ -147,12 +169,12 @@ fn key_numbers(summary: &Value) -> String {
         (
             "round trips",
             summary["round_trips"].as_u64().map_or_else(|| "unknown".into(), count),
-            "reference → target → reference",
+            "there and back",
         ),
         ("efficiency", percent(number_at(summary, "exploration_efficiency")), "of what the swaps allow"),
-        ("barrier Λ", number(barrier), "sum of rejection rates"),
+        ("barrier Λ", number(barrier), "sum of rejections"),
         ("log Z", with_error(number_at(z, "bar"), number_at(z, "standard_error")), "by Bennett's ratio"),
-        ("smallest ESS", number(ess.round()), "effective draws, worst coordinate"),
+        ("smallest ESS", number(ess.round()), "effective draws, at least"),
         (
             "speed",
             format!("{}/s", number(number_at(&summary["time"], "iterations_per_second").round())),

@@ -251,22 +251,11 @@ impl Chart {
         let _ = write!(self.marks, "<path class=\"line {class}\" d=\"{path}\"/>");
     }
 
-    /// A line that keeps its height until the next point.
-    pub fn steps(&mut self, class: &str, points: &[(f64, f64)]) {
-        let mut corners = Vec::with_capacity(2 * points.len());
-        for (i, &(x, y)) in points.iter().enumerate() {
-            // A height that does not change needs no corner.
-            let (before, after) = (i.checked_sub(1).map(|j| points[j].1), points.get(i + 1).map(|p| p.1));
-            if before == Some(y) && after == Some(y) {
-                continue;
-            }
-            if let Some(before) = before
-                && before != y
-            {
-                corners.push((x, before));
-            }
-            corners.push((x, y));
-        }
+    /// A line through points that often keep their height: those in the midst of a level are left out.
+    pub fn levels(&mut self, class: &str, points: &[(f64, f64)]) {
+        let level = |i: usize, j: usize| points.get(i).is_some_and(|p| p.1 == points[j].1);
+        let needed = |i: usize| i == 0 || !level(i - 1, i) || !level(i + 1, i);
+        let corners: Vec<(f64, f64)> = (0..points.len()).filter(|&i| needed(i)).map(|i| points[i]).collect();
         self.line(class, &corners);
     }
 
@@ -446,15 +435,6 @@ impl Chart {
             legend = self.legend_html(),
         )
     }
-
-    /// A file of its own, with the page's colours: light, or dark where the reader prefers it.
-    pub fn standalone(&self, style: &str) -> String {
-        self.svg(&format!(
-            "xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\"",
-            self.width, self.height
-        ))
-        .replacen("<title", &format!("<style>{style}</style><title"), 1)
-    }
 }
 
 /// Tenths of a pixel are enough.
@@ -484,12 +464,12 @@ mod tests {
     }
 
     #[test]
-    fn steps_leave_out_what_does_not_change() {
+    fn levels_leave_out_what_does_not_change() {
         let mut chart = Chart::new("c", "t", Axis::linear("", 0.0, 10.0), Axis::linear("", 0.0, 1.0));
         let points: Vec<(f64, f64)> =
             (0..10).map(|i| (f64::from(i), if i < 5 { 0.0 } else { 1.0 })).collect();
-        chart.steps("c1", &points);
-        assert_eq!(chart.marks.matches('L').count(), 4, "{}", chart.marks);
+        chart.levels("c1", &points);
+        assert_eq!(chart.marks.matches('L').count(), 3, "{}", chart.marks);
     }
 
     #[test]

@@ -41,6 +41,11 @@ pub fn with_error(value: f64, error: f64) -> String {
     )
 }
 
+/// A value with as many decimals as an error beside it has.
+pub fn beside_error(value: f64, error: f64) -> String {
+    with_error(value, error).split(" ± ").next().unwrap_or_default().into()
+}
+
 /// A whole number, thousands grouped.
 pub fn count(n: u64) -> String {
     grouped(&n.to_string())

@@ -1,6 +1,6 @@
 //! The verdict in words: do the chains communicate, can log Z be trusted, what would help most?
 
-use super::format::{count, duration, number, percent, with_error};
+use super::format::{beside_error, count, duration, percent, with_error};
 use super::{number_at, numbers};
 use serde_json::Value;
 
@@ -105,7 +105,11 @@ fn log_z(summary: &Value) -> Sentence {
     let truth = z["truth"].as_f64();
     let off = truth.map(|truth| (value - truth) / error);
     if let (Some(truth), Some(off)) = (truth, off) {
-        detail += &format!("; exactly {}, so it is {:.1} standard errors off", number(truth), off.abs());
+        detail += &format!(
+            "; exactly {}, so it is {:.1} standard errors off",
+            beside_error(truth, error),
+            off.abs()
+        );
     }
     detail +=
         &format!(". The least overlap, {}, is between chains {} and {}.", percent(least), pair, pair + 1);
@@ -156,7 +160,7 @@ fn advice(summary: &Value) -> Sentence {
         let or = if plain { ", or a transport ([accelerator])" } else { "" };
         return hint(
             "More chains",
-            format!("{} of {chains} chains' swaps are rejected on average; try {number}{or}.", percent(mean)),
+            format!("On average {} of all swaps are rejected; try {number}{or}.", percent(mean)),
         );
     }
     if worst > 0.95 {

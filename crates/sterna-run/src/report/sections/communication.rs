@@ -36,18 +36,19 @@ fn index_process(folder: &Folder, traces: &Traces) -> Option<String> {
         return None;
     }
     let chains = folder.summary["chains"].as_u64()? as usize;
-    // About six round trips of each replica, as far as they were recorded.
+    // A little more than a round trip of each replica, but not more than the eye can follow.
     let rate = number_at(&folder.summary, "round_trip_rate");
     let trip = if rate > 0.0 { chains as f64 / rate } else { f64::INFINITY };
-    let shown = ((6.0 * trip).max(200.0) as usize).min(recorded);
+    let shown = ((1.3 * trip).clamp(150.0, 900.0) as usize).min(recorded);
     let picked: Vec<usize> =
         (0..COLOURED.min(replicas)).map(|i| i * (replicas - 1) / (COLOURED - 1).max(1)).collect();
     let title = "Where replicas travel";
     let y = || {
         let ends = [(0.0, "reference".to_string()), (chains as f64 - 1.0, "target".to_string())];
-        let between =
-            (1..4).map(|i| (i * (chains - 1) / 4) as f64).filter(|n| *n > 0.0 && *n < chains as f64 - 1.0);
-        let ticks = ends.into_iter().chain(between.map(|n| (n, n.to_string()))).collect();
+        // Names must not touch those of the ends.
+        let step = (chains - 1).div_ceil(8);
+        let between = (step..chains).step_by(step).filter(|n| 2 * n + step <= 2 * (chains - 1));
+        let ticks = ends.into_iter().chain(between.map(|n| (n as f64, n.to_string()))).collect();
         Axis::linear("chain", -0.4, chains as f64 - 0.6).ticks(ticks)
     };
     let mut chart = Chart::new("index-process", title, Axis::linear("iteration of sampling", 0.0, shown as f64), y())
@@ -68,12 +69,12 @@ fn index_process(folder: &Folder, traces: &Traces) -> Option<String> {
         start.chains[m].iter().take(most).enumerate().map(|(t, &c)| (t as f64 + 1.0, f64::from(c))).collect()
     };
     for m in (0..replicas).filter(|m| !picked.contains(m)) {
-        chart.steps("faint", &points(m, shown));
+        chart.levels("faint", &points(m, shown));
     }
     for (i, &m) in picked.iter().enumerate() {
         let class = format!("c{}", i + 1);
         let line = points(m, shown);
-        chart.steps(&class, &line);
+        chart.levels(&class, &line);
         chart.key(Key::Line, &class, format!("replica {}", start.replicas[m]));
         for &(t, c) in line.iter().step_by((shown / 120).max(1)) {
             chart.tip(

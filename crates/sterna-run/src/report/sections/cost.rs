@@ -31,7 +31,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
     .filter(|e| e.1 > 0.0)
     .collect();
     let figures = [
-        bars("cost-time", "Time by stage", "seconds", &seconds, |s| duration(s)),
+        bars("cost-time", "Time by stage", "seconds", &seconds, duration),
         bars("cost-evaluations", "Evaluations by stage", "points evaluated", &points, |n| count(n as u64)),
     ];
     let normalised = &summary["compute_normalised_round_trips"];

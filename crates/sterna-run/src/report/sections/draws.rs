@@ -10,7 +10,7 @@ use crate::traces::Histogram;
 /// Points of a scatter plot.
 const POINTS: usize = 1500;
 /// Marginals shown.
-const MARGINALS: usize = 6;
+const MARGINALS: usize = 4;
 
 pub fn section(folder: &Folder) -> Option<Section> {
     let draws = folder.draws.as_ref()?;
@@ -47,8 +47,10 @@ fn bounds(a: &[f64], b: &[f64]) -> (f64, f64) {
 }
 
 fn pair_plot(id: &str, title: &str, shown: &Sample, draws: &Sample, class: &str) -> String {
-    let (i, j) = (draws.coordinates[0], draws.coordinates[1]);
-    let [x, y] = [0, 1].map(|k| bounds(&draws.values[k], &shown.values[k]));
+    // The lower coordinate across, whichever is slower.
+    let order = if draws.coordinates[0] < draws.coordinates[1] { [0, 1] } else { [1, 0] };
+    let [i, j] = order.map(|k| draws.coordinates[k]);
+    let [x, y] = order.map(|k| bounds(&draws.values[k], &shown.values[k]));
     let stride = shown.values[0].len().div_ceil(POINTS).max(1);
     let points = shown.values[0].len().div_ceil(stride);
     let mut chart = Chart::new(
@@ -65,7 +67,7 @@ fn pair_plot(id: &str, title: &str, shown: &Sample, draws: &Sample, class: &str)
     ))
     .description(format!("Scatter plot of {points} points in coordinates {i} and {j}."));
     for k in (0..shown.values[0].len()).step_by(stride) {
-        let (a, b) = (shown.values[0][k], shown.values[1][k]);
+        let [a, b] = order.map(|axis| shown.values[axis][k]);
         if a >= x.0 && a <= x.1 && b >= y.0 && b <= y.1 {
             chart.dot(&format!("cloud {class}"), a, b, 2.2);
             if k.is_multiple_of(5 * stride) {

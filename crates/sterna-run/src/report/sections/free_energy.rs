@@ -2,7 +2,7 @@
 
 use super::{Section, choice};
 use crate::report::chart::{Axis, Chart, Key};
-use crate::report::format::{number, percent, significant, with_error};
+use crate::report::format::{beside_error, number, percent, significant, with_error};
 use crate::report::load::Folder;
 use crate::report::number_at;
 use crate::traces::Works;
@@ -52,7 +52,7 @@ fn estimators(folder: &Folder) -> Option<String> {
         .description(rows.iter().map(|r| format!("{}: {}", r.0, number(r.1))).collect::<Vec<_>>().join("; "));
     if let Some(truth) = truth {
         chart.line("dash c3", &[(truth, -0.6), (truth, rows.len() as f64 - 0.4)]);
-        chart.key(Key::Dash, "c3", format!("exact: {}", number(truth)));
+        chart.key(Key::Dash, "c3", format!("exact: {}", beside_error(truth, error)));
         chart.tip(truth, -0.4, format!("exact: {}", significant(truth, 8)));
     }
     for (i, &(name, value, error)) in rows.iter().enumerate() {
@@ -80,15 +80,12 @@ fn overlaps(folder: &Folder) -> Option<String> {
     let x =
         Axis::linear("pair of chains, from reference to target", -0.6, n as f64 - 0.4).ticks(ticks).no_grid();
     let least = overlaps.iter().copied().fold(f64::INFINITY, f64::min);
-    let mut chart = Chart::new(
-        "overlap",
-        "Overlap of each pair",
-        x,
-        Axis::linear("overlap of forward and backward works", 0.0, 1.0),
-    )
-    .height(230.0)
-    .caption("1 means identical weights in both directions; below 3% the error of log Z may be too small.")
-    .description(format!("Overlaps of {n} pairs; the least is {}.", percent(least)));
+    let mut chart = Chart::new("overlap", "Overlap of each pair", x, Axis::linear("overlap", 0.0, 1.0))
+        .height(230.0)
+        .caption(
+            "1 means identical weights in both directions; below 3% the error of log Z may be too small.",
+        )
+        .description(format!("Overlaps of {n} pairs; the least is {}.", percent(least)));
     for (n, &overlap) in overlaps.iter().enumerate() {
         let at = n as f64;
         chart.bar("c3", (at - 0.36, 0.0), (at + 0.36, if overlap.is_nan() { 0.0 } else { overlap }));
