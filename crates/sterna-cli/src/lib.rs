@@ -16,6 +16,8 @@ Examples:
   sterna run my.toml --out runs/mine           sample what the config says
   sterna run --set target.kind=dw4 --set chains.count=5 --seed 3
   sterna resume runs/mine --iterations 200000  go on after a stop or a crash, or for longer
+  sterna watch runs/mine                       its progress, from another shell
+  sterna report runs/mine                      write runs/mine/report.html again
   sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
   sterna targets                               what is built in";
@@ -47,6 +49,19 @@ enum Command {
     Verify {
         /// The config (TOML)
         config: PathBuf,
+    },
+    /// Live progress of a run, from another shell
+    Watch {
+        /// The run folder
+        folder: PathBuf,
+    },
+    /// (Re)write the report of a run folder: one page that opens offline
+    Report {
+        /// The run folder
+        folder: PathBuf,
+        /// Print this one chart as SVG instead, for slides and papers
+        #[arg(long, value_name = "ID")]
+        chart: Option<String>,
     },
     /// Speed on this machine
     Bench,
@@ -106,6 +121,8 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         }
         Command::Evaluate { config, points } => evaluate(&config, &points),
         Command::Verify { config } => return verify(&config),
+        Command::Watch { folder } => progress::watch(&folder),
+        Command::Report { folder, chart } => report(&folder, chart.as_deref()),
         Command::Bench => {
             sterna_run::bench::print();
             Ok(())
@@ -178,6 +195,14 @@ fn show(summary: Summary, folder: PathBuf, json: bool) -> Result<(), JobError> {
         print::summary(&summary, &folder);
     }
     if summary.finished { Ok(()) } else { Err(JobError::Stopped { folder }) }
+}
+
+fn report(folder: &Path, chart: Option<&str>) -> Result<(), JobError> {
+    match chart {
+        Some(id) => print!("{}", sterna_run::report::drawing(folder, id)?),
+        None => println!("{}", sterna_run::report::write(folder)?.display()),
+    }
+    Ok(())
 }
 
 fn evaluate(config: &Path, points: &Path) -> Result<(), JobError> {

@@ -38,6 +38,9 @@ pub enum JobError {
         /// What happened.
         cause: Box<JobError>,
     },
+    /// A run that was watched came to no good end.
+    #[error("{0}")]
+    Watched(String),
     /// Draws could not be written.
     #[error(transparent)]
     Draws(#[from] crate::draws_file::DrawsFileError),
@@ -56,7 +59,7 @@ impl JobError {
             Self::Sampler(
                 Dimension { .. } | BadStart { .. } | NoStart { .. } | Setting { .. } | Schedule(_) | Saved(_),
             ) => 2,
-            Self::Interrupted | Self::Stopped { .. } | Self::Sampler(_) => 1,
+            Self::Interrupted | Self::Stopped { .. } | Self::Watched(_) | Self::Sampler(_) => 1,
             Self::Panicked(_) | Self::Halted { .. } => 1,
         }
     }

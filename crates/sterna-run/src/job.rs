@@ -6,7 +6,10 @@ use crate::checkpoint::{self, Description, Store, write_whole};
 use crate::config::{Config, Count};
 use crate::draws_file::DrawsFile;
 use crate::error::JobError;
+use crate::progress::{State, Watched};
+use crate::report;
 use crate::summary::{Summary, Times};
+use crate::traces::Traces;
 use serde_json::json;
 use std::any::Any;
 use std::fs;
@@ -32,6 +35,10 @@ pub struct Progress {
     pub total: u64,
     /// Round trips so far.
     pub round_trips: u64,
+    /// Λ in what the stage has seen, where it has seen enough.
+    pub barrier: Option<f64>,
+    /// The pair that rejects most, from 0, and its rejection rate.
+    pub worst_pair: Option<(usize, f64)>,
 }
 
 /// Sees a job's progress, and may stop it.
@@ -125,10 +132,7 @@ impl Work {
         } else if seconds > 0.1 {
             self.block = (self.block / 2).max(1);
         }
-        let (stage, done, total) = self.run.progress();
-        let rounds = self.run.settings().rounds;
-        let round_trips = self.run.round_trips();
-        observer.progress(&Progress { stage, rounds, done, total, round_trips });
+        observer.progress(&Progress::of(&self.run));
         Ok(())
     }
 
@@ -170,7 +174,7 @@ pub fn default_folder(config: &Config) -> PathBuf {
 }
 
 /// Seconds since 1970 as yyyymmdd-hhmmss, UTC.
-fn date(seconds: u64) -> String {
+pub(crate) fn date(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Civil date from day count: years begin in March, so leap days come last.
     let z = days as i64 + 719_468;
@@ -265,12 +269,13 @@ pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> 
 struct Job<'a> {
     folder: &'a Path,
     store: Store,
-    observer: &'a mut dyn Observer,
+    observer: Watched<'a>,
 }
 
 impl<'a> Job<'a> {
     fn open(folder: &'a Path, observer: &'a mut dyn Observer) -> Result<Self, JobError> {
-        Ok(Self { folder, store: Store::open(folder)?, observer })
+        let store = Store::open(folder)?;
+        Ok(Self { folder, store, observer: Watched::begin(folder, observer) })
     }
 
     fn start(self, config: &Config) -> Result<Summary, JobError> {
@@ -288,16 +293,21 @@ impl<'a> Job<'a> {
     /// To the end, or until asked to stop.
     fn go(mut self, work: Work) -> Result<Summary, JobError> {
         let folder = self.folder.to_owned();
+        let summary = self.work(work);
+        self.observer.end(match &summary {
+            Ok(Some(summary)) if summary.finished => State::Finished,
+            Ok(_) => State::Stopped,
+            Err(error) => State::Failed(error.to_string()),
+        });
         let halted = |cause| JobError::Halted { folder: folder.clone(), cause: Box::new(cause) };
-        let summary = self.work(work).map_err(halted)?;
-        summary.ok_or(JobError::Stopped { folder: folder.clone() })
+        summary.map_err(halted)?.ok_or(JobError::Stopped { folder: folder.clone() })
     }
 
     fn work(&mut self, mut work: Work) -> Result<Option<Summary>, JobError> {
         let (mut last, mut cost) = (Instant::now(), Duration::ZERO);
         while work.run.progress().0 != Stage::Finished && !self.observer.should_stop() {
             let before = work.run.progress().0;
-            work.advance(self.observer)?;
+            work.advance(&mut self.observer)?;
             let after = work.run.progress().0;
             let entered = std::mem::discriminant(&before) != std::mem::discriminant(&after);
             // Large ones come less often: they take a twentieth of the time at most, unless asked for.
@@ -312,6 +322,9 @@ impl<'a> Job<'a> {
         }
         self.checkpoint(&work)?;
         let summary = self.write_results(&work)?;
+        if summary.is_some() {
+            report::write(self.folder)?;
+        }
         let finished = work.run.progress().0 == Stage::Finished;
         let event = if finished { "end" } else { "stop" };
         self.log(event, json!({"finished": finished, "round_trips": work.run.round_trips()}))?;
@@ -334,6 +347,9 @@ impl<'a> Job<'a> {
         if let (Some(_), Some(fitted)) = (&summary.training, work.run.fitted()) {
             write_whole(&self.folder.join("transport.safetensors"), &fitted.record)?;
         }
+        let traces = Traces::new(&work.run, summary.config.accelerator.kind == "diffusion");
+        let traces = serde_json::to_vec(&traces).expect("plain data");
+        write_whole(&self.folder.join("traces.json"), &traces)?;
         write_whole(&self.folder.join("summary.json"), summary.to_json().as_bytes())?;
         Ok(Some(summary))
     }

@@ -1,6 +1,7 @@
 //! Jobs: configs become run folders.
 
 pub mod accelerators;
+pub mod alarms;
 pub mod bench;
 pub mod builtin;
 pub mod checkpoint;
@@ -10,13 +11,17 @@ mod error;
 pub mod evaluate;
 pub mod job;
 pub mod points_file;
+pub mod progress;
+pub mod report;
 pub mod summary;
+pub mod traces;
 pub mod verify;
 
+pub use alarms::Alarm;
 pub use config::Config;
 pub use error::JobError;
 pub use job::{Changes, Observer, Progress, resume, run, sample};
-pub use summary::{Alarm, Summary};
+pub use summary::Summary;
 
 /// The built-in demo.
 pub const DEMO: &str = "\

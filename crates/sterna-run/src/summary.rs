@@ -1,5 +1,6 @@
 //! `summary.json`: what a run found, for programs.
 
+use crate::alarms::{Alarm, Evidence};
 use crate::config::Config;
 use serde_json::{Value, json};
 use sterna::acceleration::FitReport;
@@ -17,15 +18,6 @@ pub struct Times {
     pub training_s: f64,
     /// Burn-in and sampling.
     pub sampling_s: f64,
-}
-
-/// Something a user should know.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Alarm {
-    /// Short name.
-    pub code: String,
-    /// What was seen, and what would help.
-    pub message: String,
 }
 
 /// A run's results with all that tells where they came from.
@@ -53,11 +45,7 @@ impl Summary {
     pub(crate) fn new(config: &Config, steps: usize, run: &Run, times: &Times) -> Self {
         let results = run.results();
         let training = run.fit_report().filter(|report| report.steps > 0).cloned();
-        let mut alarms = alarms(&results);
-        for (code, message) in training.iter().flat_map(|t| &t.alarms) {
-            alarms.push(Alarm { code: code.clone(), message: message.clone() });
-        }
-        alarms.extend(training.as_ref().and_then(|t| coverage(t, run)));
+        let alarms = Evidence::new(run, &results, training.as_ref()).alarms();
         Self {
             config: config.clone(),
             steps,
@@ -216,75 +204,4 @@ impl Summary {
             "alarms": self.alarms.iter().map(|a| json!({"code": a.code, "message": a.message})).collect::<Vec<_>>(),
         })
     }
-}
-
-/// Draws of the target chain where the samples that a transport was trained on had none.
-fn coverage(training: &FitReport, run: &Run) -> Option<Alarm> {
-    let draws: Vec<&[f64]> = run.records().flat_map(|r| &r.draws).map(|d| &d.x[..]).collect();
-    let outside = training.seen.as_ref()?.outside(&draws)?;
-    let message = format!(
-        "{:.1}% of the draws lie where the samples that the transport was trained on had none (chance explains \
-         {:.1}%): it helps less there than it could, though the draws are right; more samples (training.collect) or \
-         another round (training.rounds) would help",
-        100.0 * outside.share,
-        100.0 * outside.allowed
-    );
-    Some(Alarm { code: "coverage".into(), message })
-}
-
-fn alarms(r: &Results) -> Vec<Alarm> {
-    let mut out = Vec::new();
-    let mut alarm = |code: &str, message| out.push(Alarm { code: code.into(), message });
-    if let (count, Some(first)) = &r.bad {
-        alarm(
-            "bad-density",
-            format!(
-                "the target answered NaN or +inf at {count} proposals, which were rejected; the first in iteration {}, \
-                 on chain {}, replica {}, at {:?}",
-                first.iteration, first.chain, first.replica, first.point
-            ),
-        );
-    }
-    let worst =
-        r.rejection_rates.iter().copied().enumerate().fold((0, 0.0), |a, b| if b.1 > a.1 { b } else { a });
-    if worst.1 > 0.95 {
-        alarm(
-            "starving-pair",
-            format!(
-                "swaps between chains {} and {} are rejected {:.1}% of the time; more chains would help",
-                worst.0,
-                worst.0 + 1,
-                100.0 * worst.1
-            ),
-        );
-    }
-    if r.round_trips == 0 {
-        alarm(
-            "no-round-trip",
-            "no replica went from the reference to the target and back: draws may miss modes, and log Z may be \
-             wrong beyond its error; more chains or iterations are needed"
-                .into(),
-        );
-    } else if r.round_trips >= 20 && r.round_trip_rate < 0.3 * r.round_trip_rate_predicted {
-        alarm(
-            "low-exploration",
-            format!(
-                "round trips are {:.0}% of what the swaps allow: local moves are the bottleneck; more or longer ones \
-                 would help",
-                100.0 * r.round_trip_rate / r.round_trip_rate_predicted
-            ),
-        );
-    }
-    let gap = (r.log_z.forward - r.log_z.backward).abs();
-    if gap.is_nan() || gap > 1.0 + 10.0 * r.log_z.standard_error {
-        alarm(
-            "log-z-disagrees",
-            format!(
-                "log Z from forward weights ({:.3}) and from backward weights ({:.3}) disagree: the chains overlap too \
-                 little for either; trust BAR with caution, or use more chains",
-                r.log_z.forward, r.log_z.backward
-            ),
-        );
-    }
-    out
 }

@@ -26,6 +26,7 @@ pub mod streams;
 mod swap;
 mod target;
 pub mod targets;
+pub mod trace;
 pub mod transport;
 pub mod transports;
 

@@ -5,6 +5,7 @@
 
 use crate::estimates::local_barrier;
 use crate::iteration::{Recorder, Step};
+use crate::trace::LadderTrace;
 use crate::{Batch, Result};
 use serde::{Deserialize, Serialize};
 
@@ -294,6 +295,8 @@ pub struct SamplingRecord {
     pub draws: Vec<Draws>,
     /// Round trips of each ladder in this record.
     pub round_trips: Vec<u64>,
+    /// What people look at, ladder by ladder.
+    pub traces: Vec<LadderTrace>,
     round_trips_before: Vec<u64>,
     thin: u64,
 }
@@ -320,6 +323,7 @@ impl SamplingRecord {
             counts,
             draws,
             round_trips: vec![0; copies],
+            traces: (0..copies).map(|copy| LadderTrace::new(ensemble, copy)).collect(),
             round_trips_before: ensemble.index.iter().map(|i| i.round_trips()).collect(),
             thin,
         }
@@ -339,6 +343,9 @@ impl Recorder for SamplingRecord {
         for (copy, index) in ensemble.index.iter().enumerate() {
             self.round_trips[copy] = index.round_trips() - self.round_trips_before[copy];
         }
+        for (copy, trace) in self.traces.iter_mut().enumerate() {
+            trace.record(ensemble, copy);
+        }
         if self.counts.iterations.is_multiple_of(self.thin) {
             for (copy, draws) in self.draws.iter_mut().enumerate() {
                 let row = ensemble.row(copy, chains - 1);
@@ -356,6 +363,7 @@ impl Ladders for SamplingRecord {
         self.counts.append(other.counts);
         self.draws.extend(other.draws);
         self.round_trips.extend(other.round_trips);
+        self.traces.extend(other.traces);
         self.round_trips_before.extend(other.round_trips_before);
     }
 
@@ -364,20 +372,23 @@ impl Ladders for SamplingRecord {
             counts: self.counts.split_off(copies),
             draws: self.draws.split_off(copies),
             round_trips: self.round_trips.split_off(copies),
+            traces: self.traces.split_off(copies),
             round_trips_before: self.round_trips_before.split_off(copies),
             thin: self.thin,
         }
     }
 
     fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
-        let lengths = [self.draws.len(), self.round_trips.len(), self.round_trips_before.len()];
+        let lengths =
+            [self.draws.len(), self.round_trips.len(), self.round_trips_before.len(), self.traces.len()];
         let whole = |d: &Draws| {
             let draws = d.replica.len();
             d.log_density.len() == draws && draws.checked_mul(dim) == Some(d.x.len())
         };
         self.counts.is_sound(copies, chains, dim)
-            && lengths == [copies; 3]
+            && lengths == [copies; 4]
             && self.draws.iter().all(whole)
+            && self.traces.iter().all(|trace| trace.is_sound(chains))
             && self.thin > 0
     }
 }

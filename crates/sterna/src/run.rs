@@ -10,6 +10,7 @@ use crate::path::{AnnealingPath, Points};
 use crate::records::{BadPoint, Counts, SamplingRecord, TuningRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
 use crate::streams::{Phase, Streams};
+use crate::trace::{LadderTrace, RoundTrace};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -234,6 +235,7 @@ pub struct Run {
     evaluations_before_sampling: u64,
     network_evaluations_on_earlier_paths: u64,
     network_evaluations_before_sampling: u64,
+    rounds: Vec<RoundTrace>,
 }
 
 /// What a finished (or interrupted) run has found.
@@ -332,6 +334,7 @@ impl Run {
             evaluations_before_sampling: 0,
             network_evaluations_on_earlier_paths: 0,
             network_evaluations_before_sampling: 0,
+            rounds: Vec::new(),
             stage: Stage::Tuning(0),
             stage_iterations: 0,
             fits: 0,
@@ -507,6 +510,7 @@ impl Run {
         let records = self.shards.iter().map(|s| &s.tuning);
         self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
         self.barrier_schedule = self.sampler.schedule.clone();
+        self.rounds.push(self.trace_round());
         let old = &self.sampler.schedule;
         // λ(β) is about plain swaps: an accelerator is judged by its own rejections.
         let by_rejections =
@@ -603,6 +607,37 @@ impl Run {
     /// Points at which learned paths asked their networks so far, outside fits.
     fn network_evaluations(&self) -> u64 {
         self.network_evaluations_on_earlier_paths.wrapping_add(self.sampler.path.network_evaluations())
+    }
+
+    /// The round that ends, for people to look at.
+    fn trace_round(&self) -> RoundTrace {
+        let chains = self.settings.chains;
+        RoundTrace::new(
+            self.sampler.schedule.betas(),
+            &Counts::rejection_rates(self.tuning_counts(), chains),
+            self.barrier_curve().last().map_or(f64::NAN, |end| end.1),
+            &self.sizes.step_size,
+            &Counts::acceptance(self.tuning_counts(), chains),
+        )
+    }
+
+    /// How tuning went, round by round.
+    pub fn rounds(&self) -> &[RoundTrace] {
+        &self.rounds
+    }
+
+    /// What is remembered of sampling, ladder after ladder. Empty before sampling has begun.
+    pub fn traces(&self) -> impl Iterator<Item = &LadderTrace> + Clone {
+        self.records().flat_map(|record| &record.traces)
+    }
+
+    /// Rejection rate of each pair in what the present stage has recorded; NaN where nothing was.
+    pub fn rejection_rates_so_far(&self) -> Vec<f64> {
+        let chains = self.settings.chains;
+        match self.records().next() {
+            Some(_) => Counts::rejection_rates(self.records().map(|r| &r.counts), chains),
+            None => Counts::rejection_rates(self.tuning_counts(), chains),
+        }
     }
 
     /// (β, ∫₀^β λ) as the last tuning round found it.

@@ -11,6 +11,7 @@ use crate::path::AnnealingPath;
 use crate::records::Ladders;
 use crate::schedule::Schedule;
 use crate::streams::Streams;
+use crate::trace::RoundTrace;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ struct State<Shards, Samples> {
     evaluations_before_sampling: u64,
     network_evaluations: u64,
     network_evaluations_before_sampling: u64,
+    rounds: Vec<RoundTrace>,
     fits: usize,
     /// Samples that the fit under way sees, and how far it is.
     fitting: Option<(Samples, Vec<u8>)>,
@@ -61,6 +63,7 @@ impl Run {
             evaluations_before_sampling: self.evaluations_before_sampling,
             network_evaluations: self.network_evaluations(),
             network_evaluations_before_sampling: self.network_evaluations_before_sampling,
+            rounds: self.rounds.clone(),
             fits: self.fits,
             fitting,
             fitted: self.fitted.as_ref().map(|f| (f.record.to_vec(), f.report.clone())),
@@ -150,6 +153,7 @@ impl Run {
                 .network_evaluations
                 .wrapping_sub(sampler.path.network_evaluations()),
             network_evaluations_before_sampling: state.network_evaluations_before_sampling,
+            rounds: state.rounds,
             stage: state.stage,
             stage_iterations: state.stage_iterations,
             fits: state.fits,
