@@ -3,6 +3,7 @@
 use crate::builtin;
 use crate::config::{Config, known};
 use crate::error::JobError;
+use crate::molecules;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::acceleration::{Acceleration, FitAffine, FitCmcd};
@@ -98,8 +99,11 @@ fn impossible(error: sterna_neural::Error) -> JobError {
 
 /// What the config asks for, or why it cannot be had.
 pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> {
+    if config.target.is_molecule() {
+        return molecules::plan(config);
+    }
+    molecules::refuse_settings(config)?;
     let accelerator = &config.accelerator;
-    known("reference.kind", &config.reference.kind, &["standard-normal"])?;
     let scale = config.reference.scale;
     if !(scale > 0.0 && scale.is_finite()) {
         return Err(JobError::Config(format!(

@@ -2,9 +2,11 @@
 
 use crate::accelerators;
 use crate::builtin;
+use crate::chemistry;
 use crate::config::{Config, Count};
-use crate::draws_file::DrawsFile;
+use crate::draws_file::{DrawsFile, Values};
 use crate::error::JobError;
+use crate::molecules;
 use crate::summary::{Summary, Times};
 use std::fs;
 use std::io::Write;
@@ -150,10 +152,13 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
     }
     fs::create_dir_all(folder).map_err(JobError::file("create the run folder", folder))?;
     let log = Log::open(folder)?;
-    write_whole(&folder.join("config.toml"), config.to_toml().as_bytes())?;
+    let kept = molecules::keep_files(config, folder)?;
+    write_whole(&folder.join("config.toml"), kept.to_toml().as_bytes())?;
     log.event("start", serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;
     let (run, summary) = sample(config, observer)?;
-    write_whole(&folder.join("config.toml"), summary.config.to_toml().as_bytes())?;
+    let kept = molecules::keep_files(&summary.config, folder)?;
+    write_whole(&folder.join("config.toml"), kept.to_toml().as_bytes())?;
+    chemistry::write_files(folder, &run, &summary)?;
     write_draws(&folder.join("draws.nc"), &run, &summary)?;
     if let Some(training) = &summary.training {
         write_whole(&folder.join("transport.safetensors"), &training.transport)?;
@@ -172,7 +177,11 @@ fn write_draws(path: &Path, run: &Run, summary: &Summary) -> Result<(), JobError
     if draws.iter().all(|d| d.replica.is_empty()) {
         return Ok(());
     }
-    let file = DrawsFile::new(summary.dim, &draws)
+    let series = summary.molecule.iter().flat_map(|molecule| &molecule.series);
+    let file = series.fold(DrawsFile::new(summary.dim, &draws), |file, series| {
+        file.statistic(&series.name, series.values.iter().map(|values| Values::Real(values)))
+    });
+    let file = file
         .attribute("seed", summary.config.seed)
         .attribute("target", summary.config.target.kind.as_str())
         .attribute("thin", summary.config.run.thin);

@@ -3,11 +3,13 @@
 pub mod accelerators;
 pub mod bench;
 pub mod builtin;
+pub mod chemistry;
 pub mod config;
 pub mod draws_file;
 mod error;
 pub mod evaluate;
 pub mod job;
+pub mod molecules;
 pub mod points_file;
 pub mod summary;
 pub mod verify;

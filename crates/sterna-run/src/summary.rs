@@ -1,5 +1,6 @@
 //! `summary.json`: what a run found, for programs.
 
+use crate::chemistry;
 use crate::config::Config;
 use serde_json::{Value, json};
 use sterna::estimates::global_barrier;
@@ -45,6 +46,8 @@ pub struct Summary {
     pub times: Times,
     /// What training did, where a network was trained.
     pub training: Option<TrainingReport>,
+    /// What chemists look at, where the target is a molecule.
+    pub molecule: Option<chemistry::Observed>,
     /// What a user should know.
     pub alarms: Vec<Alarm>,
 }
@@ -62,6 +65,15 @@ impl Summary {
         for (code, message) in training.iter().flat_map(|t| &t.alarms) {
             alarms.push(Alarm { code, message: message.clone() });
         }
+        let molecule = match chemistry::observe(config, run) {
+            Ok(molecule) => molecule,
+            Err(error) => {
+                let message = format!("nothing can be said about the molecule: {error}");
+                alarms.push(Alarm { code: "molecule-unreadable", message });
+                None
+            }
+        };
+        alarms.extend(molecule.iter().flat_map(chemistry::Observed::alarms));
         Self {
             config: config.clone(),
             steps,
@@ -69,6 +81,7 @@ impl Summary {
             dim: run.sampler().path.dim(),
             alarms,
             training,
+            molecule,
             results,
             times: *times,
         }
@@ -207,6 +220,7 @@ impl Summary {
                     "point": b.point.iter().map(|&x| finite(x)).collect::<Vec<_>>(),
                 })),
             },
+            "molecule": self.molecule.as_ref().map(chemistry::Observed::to_value),
             "alarms": self.alarms.iter().map(|a| json!({"code": a.code, "message": a.message})).collect::<Vec<_>>(),
         })
     }

@@ -1,8 +1,10 @@
 //! The annealing path π^β from reference (β = 0) to target (β = 1) (§2).
 
+use crate::explorer::Explorer;
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::{PhaseKey, Streams};
-use crate::{Batch, Evaluation, Result};
+use crate::{Batch, Evaluation, Result, Schedule};
+use std::sync::Arc;
 
 /// Points with what a path knows about them.
 #[derive(Clone, Debug, Default)]
@@ -143,6 +145,16 @@ pub trait AnnealingPath: Send + Sync {
     /// Whether β = 0 can be drawn exactly; otherwise it has local moves like any other chain.
     fn draws_reference(&self) -> bool {
         true
+    }
+
+    /// The schedule that a run starts from, before tuning.
+    fn first_schedule(&self, chains: usize) -> Schedule {
+        Schedule::uniform(chains)
+    }
+
+    /// Moves that only this path knows, made after the Hamiltonian ones of each iteration.
+    fn own_moves(&self) -> Option<Arc<dyn Explorer>> {
+        None
     }
 
     /// log Z of β = 0. Zero for a normalised reference, not for learned paths (errata E13).

@@ -220,8 +220,11 @@ pub struct SamplingRecord {
     pub draws: Vec<Draws>,
     /// Round trips of each ladder in this record.
     pub round_trips: Vec<u64>,
+    /// `[copy · chains + chain]`: points one after the other, where they are kept.
+    pub trajectories: Vec<Vec<f64>>,
     round_trips_before: Vec<u64>,
     thin: u64,
+    every: Option<u64>,
 }
 
 impl SamplingRecord {
@@ -246,9 +249,19 @@ impl SamplingRecord {
             counts,
             draws,
             round_trips: vec![0; copies],
+            trajectories: Vec::new(),
+            every: None,
             round_trips_before: ensemble.index.iter().map(|i| i.round_trips()).collect(),
             thin,
         }
+    }
+
+    /// The same, keeping the points of all chains every so many iterations.
+    pub fn with_trajectories(mut self, every: Option<u64>) -> Self {
+        self.trajectories =
+            if every.is_some() { vec![Vec::new(); self.counts.local.len()] } else { Vec::new() };
+        self.every = every;
+        self
     }
 }
 
@@ -271,6 +284,12 @@ impl Recorder for SamplingRecord {
                 draws.x.extend_from_slice(ensemble.points.x.row(row));
                 draws.log_density.push(ensemble.points.log_density[row]);
                 draws.replica.push(ensemble.index[copy].replica(chains - 1) as u32);
+            }
+        }
+        if self.every.is_some_and(|every| self.counts.iterations.is_multiple_of(every)) {
+            for (place, points) in self.trajectories.iter_mut().enumerate() {
+                let row = ensemble.row(place / chains, place % chains);
+                points.extend_from_slice(ensemble.points.x.row(row));
             }
         }
         Ok(())
