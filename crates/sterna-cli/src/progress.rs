@@ -64,13 +64,13 @@ impl Observer for Bar {
     fn progress(&mut self, progress: &Progress) {
         // Tuning is one bar over all its rounds.
         let (name, done, total) = match progress.stage {
-            Stage::Tuning(round) => (
-                "tuning",
+            Stage::Tuning(round) | Stage::Retuning(round) => (
+                if matches!(progress.stage, Stage::Tuning(_)) { "tuning" } else { "retuning" },
                 round as u64 * progress.total + progress.done,
                 progress.rounds as u64 * progress.total,
             ),
             Stage::Collecting => ("collecting", progress.done, progress.total),
-            Stage::Fitting => ("training", 0, 1),
+            Stage::Fitting => ("training", progress.done, progress.total),
             Stage::BurnIn => ("burn-in", progress.done, progress.total),
             Stage::Sampling => ("sampling", progress.done, progress.total),
             Stage::Finished => return,

@@ -3,19 +3,21 @@
 //!
 //! Whatever training does, the run stays exact: accelerators weigh their own paths. The guard is about speed.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use sterna::acceleration::Collected;
+use serde::{Deserialize, Serialize};
+use sterna::acceleration::{Collected, FitReport, Fitted, Fitting, PairReport};
 use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::accelerators::{Identity, PerPair};
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::Streams;
-use sterna::{Batch, Schedule};
 
 use crate::losses::Loss;
 use crate::optimiser::{AdamConfig, Decay};
+use crate::parameters::{Layout, Parameters};
 use crate::training::{Trainer, TrainingStreams};
-use crate::{Error, Real, Result};
+use crate::weights::{from_bytes, to_bytes};
+use crate::{Error, Result};
 
 /// Budget and settings of a training.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,108 +97,169 @@ impl Training {
     }
 }
 
-/// Rejection rates of a pair on samples that training did not see.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PairReport {
-    /// With the transport.
-    pub rejection: f64,
-    /// With the plain swap.
-    pub plain_rejection: f64,
-    /// Whether the plain swap was chosen.
-    pub plain: bool,
-}
-
-/// What a training did.
-#[derive(Clone, Debug, Default)]
-pub struct TrainingReport {
-    /// Steps made, over all rounds.
-    pub steps: u64,
-    /// Mean loss of each twentieth of the last round's steps.
-    pub losses: Vec<f64>,
-    /// Each pair on held-out samples, after the last round.
-    pub pairs: Vec<PairReport>,
-    /// Points at which the target was evaluated inside losses.
-    pub target_evaluations: u64,
-    /// Points at which a network was evaluated inside losses.
-    pub network_evaluations: u64,
-    /// What a person should know: a short name, and what was seen.
-    pub alarms: Vec<(&'static str, String)>,
-    /// The trained transport as a file would hold it.
-    pub transport: Vec<u8>,
-}
-
-/// A report that the trainer writes and others read.
-pub(crate) type Shared<S> = Arc<Mutex<S>>;
-
 /// Samples split into those that training sees and those that judge it.
-pub(crate) struct Split<'a> {
-    schedule: &'a Schedule,
-    samples: &'a [Batch],
+#[derive(Clone)]
+pub(crate) struct Split {
+    collected: Arc<Collected>,
     trained: usize,
 }
 
-impl<'a> Split<'a> {
+impl Split {
     /// The last eighth is held out: later than all others, so as independent of them as can be.
-    pub fn new(collected: &Collected<'a>) -> Self {
+    pub fn new(collected: Arc<Collected>) -> Self {
         let rows = collected.samples[0].rows();
         let held_out = (rows / 8).clamp(1, rows - 1);
-        Self { schedule: collected.schedule, samples: collected.samples, trained: rows - held_out }
+        Self { collected, trained: rows - held_out }
     }
 
     /// β and β′ of a pair, from 0.
     pub fn ends(&self, pair: usize) -> (f64, f64) {
-        let interval = self.schedule.interval(pair + 1);
+        let interval = self.collected.schedule.interval(pair + 1);
         (interval.lower, interval.upper)
     }
 
     pub fn pairs(&self) -> usize {
-        self.schedule.pairs()
+        self.collected.schedule.pairs()
     }
 
     /// A training sample of a chain.
-    pub fn sample(&self, chain: usize, stream: &mut sterna::streams::RowStream) -> &'a [f64] {
-        self.samples[chain].row(stream.below(self.trained))
+    pub fn sample(&self, chain: usize, stream: &mut sterna::streams::RowStream) -> &[f64] {
+        self.collected.samples[chain].row(stream.below(self.trained))
     }
 
     /// At most this many held-out samples of a chain, evenly spread.
-    fn held_out(&self, chain: usize, most: usize) -> Vec<&'a [f64]> {
-        let samples = &self.samples[chain];
+    fn held_out(&self, chain: usize, most: usize) -> Vec<&[f64]> {
+        let samples = &self.collected.samples[chain];
         let stride = (samples.rows() - self.trained).div_ceil(most).max(1);
         (self.trained..samples.rows()).step_by(stride).map(|i| samples.row(i)).collect()
     }
 }
 
-/// The loop: `fill` writes the inputs of a step. A diverged training is an error with the steps made so far.
-pub(crate) fn train<T: Real>(
-    trainer: &mut Trainer<T>,
-    training: &Training,
-    rows: usize,
-    mut fill: impl FnMut(u64, &mut [Vec<T>]),
-    inputs: usize,
-    report: &mut TrainingReport,
-) -> Result<()> {
-    let mut buffers: Vec<Vec<T>> = vec![Vec::new(); inputs];
-    let window = training.steps.div_ceil(20);
-    let (mut sum, mut count) = (0.0, 0u64);
-    report.losses.clear();
-    for step in 0..training.steps {
-        buffers.iter_mut().for_each(Vec::clear);
-        fill(step, &mut buffers);
-        let slices: Vec<&[T]> = buffers.iter().map(|b| &b[..]).collect();
-        let made = trainer.step(rows, &slices)?;
-        report.steps += 1;
+/// What is particular to one kind of transport in training.
+pub(crate) trait Lesson: Send {
+    /// Rows of a batch.
+    fn rows(&self) -> usize;
+    /// Inputs of the recorded loss.
+    fn inputs(&self) -> usize;
+    /// Writes the inputs of a step, which come empty.
+    fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]);
+    /// Points at which a step evaluates the target, and the network.
+    fn cost(&self) -> (u64, u64);
+    /// The accelerator of these weights, judged, and its file.
+    fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted>;
+}
+
+/// A training under way: steps of the optimiser on batches of a lesson.
+pub(crate) struct Course<L> {
+    lesson: L,
+    training: Training,
+    trainer: Trainer<f32>,
+    layout: Layout,
+    buffers: Vec<Vec<f32>>,
+    report: FitReport,
+    notes: Notes,
+}
+
+/// Where a course stands, beside the optimiser's own counters.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Notes {
+    steps: u64,
+    window: (f64, u64),
+    losses: Vec<f64>,
+    /// Why it came to nothing.
+    failed: Option<String>,
+}
+
+impl<L: Lesson> Course<L> {
+    /// `report` is that of earlier rounds.
+    pub fn new(
+        lesson: L,
+        training: Training,
+        trainer: Trainer<f32>,
+        layout: Layout,
+        report: FitReport,
+    ) -> Self {
+        let buffers = vec![Vec::new(); lesson.inputs()];
+        Self { lesson, training, trainer, layout, buffers, report, notes: Notes::default() }
+    }
+
+    fn step(&mut self) -> sterna::Result<()> {
+        self.buffers.iter_mut().for_each(Vec::clear);
+        self.lesson.fill(self.notes.steps, &mut self.buffers);
+        let inputs: Vec<&[f32]> = self.buffers.iter().map(|b| &b[..]).collect();
+        let made = match self.trainer.step(self.lesson.rows(), &inputs) {
+            Ok(made) => made,
+            Err(error @ Error::Diverged { .. }) => {
+                self.notes.failed = Some(error.to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(into_library(error)),
+        };
+        let Notes { steps, window, losses, .. } = &mut self.notes;
+        *steps += 1;
         if made.loss.is_finite() {
-            (sum, count) = (sum + made.loss, count + 1);
+            *window = (window.0 + made.loss, window.1 + 1);
         }
-        if (step + 1).is_multiple_of(window) || step + 1 == training.steps {
-            report.losses.push(sum / count as f64);
-            (sum, count) = (0.0, 0);
+        let ends = steps.is_multiple_of(self.training.steps.div_ceil(20)) || *steps == self.training.steps;
+        if ends && window.1 > 0 {
+            losses.push(window.0 / window.1 as f64);
+            *window = (0.0, 0);
         }
+        Ok(())
     }
-    if let Some(message) = trainer.alarm() {
-        report.alarms.push(("training-skipped", message));
+}
+
+impl<L: Lesson> Fitting for Course<L> {
+    fn progress(&self) -> (u64, u64) {
+        let steps = self.notes.steps;
+        // A failed course is at its end.
+        (steps, if self.notes.failed.is_some() { steps } else { self.training.steps })
     }
-    Ok(())
+
+    fn advance(&mut self, most: u64) -> sterna::Result<()> {
+        let (done, total) = self.progress();
+        for _ in 0..most.min(total - done) {
+            if self.notes.failed.is_none() {
+                self.step()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> sterna::Result<Fitted> {
+        let (target, network) = self.lesson.cost();
+        self.report.steps += self.notes.steps;
+        self.report.target_evaluations += self.notes.steps * target;
+        self.report.network_evaluations += self.notes.steps * network;
+        self.report.losses = self.notes.losses.clone();
+        if let Some(message) = self.trainer.alarm() {
+            self.report.alarms.push(("training-skipped".into(), message));
+        }
+        if let Some(reason) = &self.notes.failed {
+            let message = format!("training failed and plain swaps are used: {reason}");
+            self.report.alarms.push(("training-diverged".into(), message));
+            self.report.pairs.clear();
+            let report = self.report;
+            return Ok(Fitted { accelerator: Arc::new(Identity), path: None, record: Arc::new([]), report });
+        }
+        let mut fitted = self.lesson.graduate(self.trainer.averaged(), &mut self.report)?;
+        fitted.report = self.report;
+        Ok(fitted)
+    }
+
+    fn save(&self) -> sterna::Result<Vec<u8>> {
+        let state = self.trainer.state();
+        to_bytes(&self.notes, &self.layout, self.trainer.parameters(), Some(&state)).map_err(into_library)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> sterna::Result<()> {
+        let stored = from_bytes::<Notes>(saved.to_vec(), "training state").map_err(into_library)?;
+        let state = stored.state(&self.layout).map_err(into_library)?;
+        let state = state.ok_or_else(|| sterna::Error::Saved("it holds no state of an optimiser".into()))?;
+        self.trainer.restore(&state).map_err(into_library)?;
+        self.notes = stored.description;
+        Ok(())
+    }
 }
 
 /// Journeys that judge a pair, in each direction.
@@ -212,7 +275,7 @@ pub(crate) fn rejection_rates(
     // Not the noise of sampling, nor that of batches.
     let streams = Streams::new(seed ^ 0x6A09_E667_F3BC_C908);
     let travel = |pair: usize, direction: Direction| -> sterna::Result<Vec<f64>> {
-        let interval = split.schedule.interval(pair);
+        let interval = split.collected.schedule.interval(pair);
         let (chain, beta) = match direction {
             Direction::Forward => (pair - 1, interval.lower),
             Direction::Backward => (pair, interval.upper),
@@ -253,7 +316,7 @@ pub(crate) fn guard(
     path: &dyn AnnealingPath,
     split: &Split,
     training: &Training,
-    report: &mut TrainingReport,
+    report: &mut FitReport,
 ) -> sterna::Result<Arc<dyn Accelerator>> {
     let ours = rejection_rates(&*accelerator, path, split, training.seed)?;
     let plain = rejection_rates(&Identity, path, split, training.seed)?;
@@ -276,24 +339,18 @@ pub(crate) fn guard(
          these pairs are swapped plainly; more samples (training.collect) or steps (training.steps) may help",
         replaced.iter().map(rates).collect::<Vec<_>>().join(", ")
     );
-    report.alarms.push(("transport-replaced", message));
-    if replaced.len() == report.pairs.len() {
-        return Ok(Arc::new(Identity));
-    }
-    let plain = report.pairs.iter().map(|p| p.plain).collect();
-    Ok(Arc::new(PerPair::new(accelerator, plain)))
+    report.alarms.push(("transport-replaced".into(), message));
+    Ok(partly_plain(accelerator, report.pairs.iter().map(|p| p.plain).collect()))
 }
 
-/// What is done about a training that came to nothing.
-pub(crate) fn fall_back(error: Error, report: &mut TrainingReport) -> sterna::Result<Arc<dyn Accelerator>> {
-    match error {
-        Error::Diverged { .. } => {
-            let message = format!("training failed and plain swaps are used: {error}");
-            report.alarms.push(("training-diverged", message));
-            report.pairs.clear();
-            Ok(Arc::new(Identity))
-        }
-        error => Err(into_library(error)),
+/// Plain swaps on the pairs that are marked.
+pub(crate) fn partly_plain(accelerator: Arc<dyn Accelerator>, plain: Vec<bool>) -> Arc<dyn Accelerator> {
+    if plain.iter().all(|&p| p) {
+        Arc::new(Identity)
+    } else if plain.iter().any(|&p| p) {
+        Arc::new(PerPair::new(accelerator, plain))
+    } else {
+        accelerator
     }
 }
 
@@ -301,7 +358,7 @@ pub(crate) fn fall_back(error: Error, report: &mut TrainingReport) -> sterna::Re
 pub(crate) fn into_library(error: Error) -> sterna::Error {
     match error {
         Error::Config { field, value, reason } => sterna::Error::Setting { field, value, cure: reason },
-        error => sterna::Error::Target(Box::new(error)),
+        error => sterna::Error::Transport(Box::new(error)),
     }
 }
 

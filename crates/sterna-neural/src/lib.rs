@@ -34,7 +34,7 @@ pub use device::{Device, Program};
 pub use egnn::{Egnn, EgnnDrift, EgnnDriftConfig};
 pub use energy_model::{EnergyConfig, EnergyNetwork, Field, TimeNetwork};
 pub use error::{Error, Result};
-pub use fit::{PairReport, Training, TrainingReport};
+pub use fit::Training;
 pub use graph::{Graph, Id, Value};
 pub use host::HostFunction;
 pub use losses::{CmcdInputs, CmcdNetwork, GraphPath, Loss, flow_divergences};

@@ -1,25 +1,25 @@
 //! CMCD-APT, trained: a drift, variances and interpolations for all pairs (§5.2, App. D.2, App. E.2).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sterna::Batch;
-use sterna::acceleration::{Collected, Fit};
+use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::Cmcd;
 use sterna::path::AnnealingPath;
 
 use crate::conditions::Conditioning;
 use crate::cpu::Cpu;
-use crate::fit::{Shared, Split, Training, TrainingReport, fall_back, guard, into_library, streams, train};
+use crate::fit::{Course, Lesson, Split, Training, guard, into_library, partly_plain, streams};
 use crate::graph::Graph;
 use crate::losses::{CmcdInputs, CmcdNetwork, GraphPath, Loss};
 use crate::mlp::{Hidden, MlpDriftConfig};
 use crate::parameters::{Layout, Parameters};
 use crate::target::GraphTarget;
-use crate::training::Trainer;
+use crate::training::{Trainer, TrainingStreams};
 use crate::transport::NeuralDrift;
-use crate::weights::{NetworkConfig, to_bytes};
+use crate::weights::{Network, NetworkConfig, Stored, from_bytes, to_bytes};
 use crate::{Error, Result};
 
 /// Size of a trained controlled diffusion.
@@ -54,13 +54,6 @@ pub struct TrainCmcd {
     target: Arc<dyn GraphTarget>,
     size: CmcdSize,
     training: Training,
-    state: Shared<State>,
-}
-
-#[derive(Default)]
-struct State {
-    report: TrainingReport,
-    parameters: Option<(Parameters<f32>, Vec<[f64; 2]>)>,
 }
 
 impl TrainCmcd {
@@ -83,84 +76,144 @@ impl TrainCmcd {
             return wrong("accelerator.noise", size.noise.to_string(), "it must be positive");
         }
         size.hidden.check()?;
-        Ok(Self { path, target, size, training, state: Arc::new(Mutex::default()) })
+        Ok(Self { path, target, size, training })
     }
 
-    /// What the last training did.
-    pub fn report(&self) -> TrainingReport {
-        self.state.lock().expect("no panic inside").report.clone()
-    }
-}
-
-impl Fit for TrainCmcd {
-    fn fit(&self, collected: &Collected) -> sterna::Result<Arc<dyn Accelerator>> {
-        let State { report, parameters } = &mut *self.state.lock().expect("no panic inside");
-        if collected.round == 0 {
-            (*report, *parameters) = Default::default();
-        }
-        let (split, training, steps) = (Split::new(collected), &self.training, self.size.steps);
-        let (dim, pairs) = (self.target.dim(), split.pairs());
-        let conditioning = Conditioning::new(collected.schedule.betas()).map_err(into_library)?;
-        let config = MlpDriftConfig { dim, hidden: self.size.hidden, conditioning };
-        let mut layout = Layout::new();
-        let drift = config.build(&mut layout, "drift").map_err(into_library)?;
-        let (start, first) = match parameters.take() {
-            Some((start, first)) => (Some(start), first),
-            None => (None, collected.step_variances(self.size.noise)),
+    fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
+        let (training, dim) = (&self.training, self.target.dim());
+        let conditioning = Conditioning::new(collected.schedule.betas())?;
+        let drift = NetworkConfig::MlpDrift(MlpDriftConfig { dim, hidden: self.size.hidden, conditioning });
+        let earlier_weights = earlier
+            .filter(|e| !e.record.is_empty())
+            .map(|e| from_bytes::<CmcdDescription>(e.record.to_vec(), "the round before"))
+            .transpose()?;
+        let description = CmcdDescription {
+            drift,
+            steps: self.size.steps,
+            start: match &earlier_weights {
+                Some(stored) => stored.description.start.clone(),
+                None => collected.step_variances(self.size.noise),
+            },
+            plain: Vec::new(),
         };
-        let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &first);
-        let start = start.unwrap_or_else(|| layout.initialise(training.seed));
-
+        let mut layout = Layout::new();
+        let network = description.build(&mut layout)?;
+        let start = match earlier_weights {
+            Some(stored) => stored.parameters(&layout)?,
+            None => layout.initialise(training.seed),
+        };
         let graph = Graph::new();
         let inputs = CmcdInputs::record(&graph, &network);
         let path = GraphPath::from_standard_normal(self.target.clone());
         let loss = network.loss(training.loss, &path, &inputs);
         let device = Arc::new(Cpu::new(training.threads));
-        let mut trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())
-            .map_err(into_library)?;
-        let streams = streams(training, collected.round);
-        let (rows, is_forward): (usize, fn(usize) -> bool) = match training.loss {
-            Loss::ForwardKl => (training.batch, |_| true),
-            Loss::ReverseKl => (training.batch, |_| false),
-            Loss::Skl | Loss::LogVariance => (2 * training.batch, |row| row % 2 == 0),
+        let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
+        let directions = if matches!(training.loss, Loss::ForwardKl | Loss::ReverseKl) { 1 } else { 2 };
+        let rows = training.batch * directions;
+        let lesson = CmcdLesson {
+            path: self.path.clone(),
+            streams: streams(training, collected.round),
+            split: Split::new(collected),
+            keys: (0..rows as u32).collect(),
+            noise: Batch::zeros(rows, self.size.steps * dim),
+            training: training.clone(),
+            layout: layout.clone(),
+            network,
+            description,
         };
-        let keys: Vec<u32> = (0..rows as u32).collect();
-        let mut noise = Batch::zeros(rows, steps * dim);
-        let fill = |step: u64, inputs: &mut [Vec<f32>]| {
-            for row in 0..rows {
-                let mut choices = streams.choices(step, row);
-                let pair = choices.below(pairs);
-                let (low, high) = split.ends(pair);
-                let forward = is_forward(row);
-                let chain = if forward { pair } else { pair + 1 };
-                inputs[0].push(low as f32);
-                inputs[1].push(high as f32);
-                inputs[2].extend((0..pairs).map(|n| if n == pair { 1.0 } else { 0.0 }));
-                inputs[3].push(if forward { 1.0 } else { 0.0 });
-                inputs[4].extend(split.sample(chain, &mut choices).iter().map(|&x| x as f32));
-            }
-            streams.noise(step, &keys, &mut noise);
-            inputs[5].extend(noise.as_slice().iter().map(|&z| z as f32));
+        let report = earlier.map(|e| e.report.clone()).unwrap_or_default();
+        Ok(Box::new(Course::new(lesson, training.clone(), trainer, layout, report)))
+    }
+}
+
+impl Fit for TrainCmcd {
+    fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
+        self.lesson(collected, earlier).map_err(into_library)
+    }
+
+    fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
+        let stored: Stored<CmcdDescription> =
+            from_bytes(record.to_vec(), "the drift's weights").map_err(into_library)?;
+        let mut layout = Layout::new();
+        let network = stored.description.build(&mut layout).map_err(into_library)?;
+        let accelerator = accelerator(&network, &stored.parameters(&layout).map_err(into_library)?)?;
+        let accelerator = partly_plain(accelerator, stored.description.plain.clone());
+        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    }
+}
+
+impl CmcdDescription {
+    /// The network with its parameters.
+    fn build(&self, layout: &mut Layout) -> Result<CmcdNetwork> {
+        let Network::Drift(drift) = self.drift.build(layout, "drift")? else {
+            let reason = "its network is not a drift".into();
+            return Err(Error::Mismatch { origin: "the drift's weights".into(), reason });
         };
-        let before = report.steps;
-        let outcome = train(&mut trainer, training, rows, fill, 6, report);
-        let points = (report.steps - before) * (rows * (steps + 1)) as u64;
-        report.target_evaluations += points;
-        report.network_evaluations += points;
-        if let Err(error) = outcome {
-            return fall_back(error, report);
+        Ok(CmcdNetwork::new(layout, drift, self.steps, &self.start))
+    }
+}
+
+/// A drift in f32 shapes the proposals; its values serve simulation and density alike.
+fn accelerator(network: &CmcdNetwork, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {
+    let drift = NeuralDrift::<f32>::new(network.drift().clone(), weights.clone(), Arc::new(Cpu::new(1)))
+        .map_err(into_library)?;
+    Ok(Arc::new(Cmcd { steps: network.kernels(weights, Arc::new(drift))? }))
+}
+
+struct CmcdLesson {
+    path: Arc<dyn AnnealingPath>,
+    split: Split,
+    streams: TrainingStreams,
+    training: Training,
+    layout: Layout,
+    network: CmcdNetwork,
+    description: CmcdDescription,
+    keys: Vec<u32>,
+    noise: Batch,
+}
+
+impl Lesson for CmcdLesson {
+    fn rows(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn inputs(&self) -> usize {
+        6
+    }
+
+    fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]) {
+        let pairs = self.split.pairs();
+        for row in 0..self.rows() {
+            let mut choices = self.streams.choices(step, row);
+            let pair = choices.below(pairs);
+            let (low, high) = self.split.ends(pair);
+            let forward = match self.training.loss {
+                Loss::ForwardKl => true,
+                Loss::ReverseKl => false,
+                Loss::Skl | Loss::LogVariance => row % 2 == 0,
+            };
+            let chain = if forward { pair } else { pair + 1 };
+            inputs[0].push(low as f32);
+            inputs[1].push(high as f32);
+            inputs[2].extend((0..pairs).map(|n| if n == pair { 1.0 } else { 0.0 }));
+            inputs[3].push(if forward { 1.0 } else { 0.0 });
+            inputs[4].extend(self.split.sample(chain, &mut choices).iter().map(|&x| x as f32));
         }
-        let averaged = trainer.averaged().clone();
-        // A drift in f32 shapes the proposals; its values serve simulation and density alike.
-        let drift = NeuralDrift::<f32>::new(network.drift().clone(), averaged.clone(), Arc::new(Cpu::new(1)))
-            .map_err(into_library)?;
-        let accelerator = Arc::new(Cmcd { steps: network.kernels(&averaged, Arc::new(drift))? });
-        let guarded = guard(accelerator, &*self.path, &split, training, report)?;
+        self.streams.noise(step, &self.keys, &mut self.noise);
+        inputs[5].extend(self.noise.as_slice().iter().map(|&z| z as f32));
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        let points = (self.rows() * (self.network.steps() + 1)) as u64;
+        (points, points)
+    }
+
+    fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
+        let accelerator = accelerator(&self.network, weights)?;
+        let accelerator = guard(accelerator, &*self.path, &self.split, &self.training, report)?;
         let plain = report.pairs.iter().map(|p| p.plain).collect();
-        let description =
-            CmcdDescription { drift: NetworkConfig::MlpDrift(config), steps, start: first.clone(), plain };
-        report.transport = to_bytes(&description, &layout, &averaged, None).map_err(into_library)?;
-        *parameters = Some((averaged, first));
-        Ok(guarded)
+        let description = CmcdDescription { plain, ..self.description.clone() };
+        let record = to_bytes(&description, &self.layout, weights, None).map_err(into_library)?;
+        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
     }
 }

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{check_network, compile, lively, numbers, relative_error};
-use sterna::acceleration::{Acceleration, Collected, Fit};
+use sterna::acceleration::{Acceleration, Collected, Fit, FitAtOnce};
 use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::accelerators::{Cmcd, FlowAccelerator, Identity, PerPair};
 use sterna::path::{AnnealingPath, Points};
@@ -172,10 +172,14 @@ fn settings(chains: usize) -> Settings {
     Settings { chains, rounds: 5, collect: 2000, burn_in: 200, iterations: 10_000, ..Settings::default() }
 }
 
-fn results(path: Arc<dyn AnnealingPath>, settings: Settings, fit: Arc<dyn Fit>) -> Results {
+fn completed(path: Arc<dyn AnnealingPath>, settings: Settings, fit: Arc<dyn Fit>) -> Run {
     let mut run = Run::accelerated(path, settings, Acceleration::Fitted(fit)).unwrap();
     run.complete().unwrap();
-    run.results()
+    run
+}
+
+fn results(path: Arc<dyn AnnealingPath>, settings: Settings, fit: Arc<dyn Fit>) -> Results {
+    completed(path, settings, fit).results()
 }
 
 /// log Z and means within 4.5 standard errors: false alarm below 10⁻⁴ with the few numbers here.
@@ -204,20 +208,63 @@ fn every_loss_trains() {
     let (target, path) = normal();
     for loss in [Loss::Skl, Loss::ForwardKl, Loss::ReverseKl] {
         let fit = TrainFlow::new(path.clone(), Arc::new(target.clone()), TINY_FLOW, quick(loss)).unwrap();
-        let fit = Arc::new(fit);
-        assert_right(&results(path.clone(), settings(3), fit.clone()), &[0.5, -0.3]);
-        for pair in fit.report().pairs {
+        let run = completed(path.clone(), settings(3), Arc::new(fit));
+        assert_right(&run.results(), &[0.5, -0.3]);
+        for pair in &run.fit_report().unwrap().pairs {
             assert!(pair.rejection < 0.6 * pair.plain_rejection, "{loss:?}: {pair:?}");
         }
     }
     for loss in [Loss::Skl, Loss::LogVariance] {
         let size = CmcdSize { steps: 3, hidden: Hidden::new(2, 16), noise: 0.1 };
         let fit = TrainCmcd::new(path.clone(), Arc::new(target.clone()), size, quick(loss)).unwrap();
-        let fit = Arc::new(fit);
-        assert_right(&results(path.clone(), settings(3), fit.clone()), &[0.5, -0.3]);
-        for pair in fit.report().pairs {
+        let run = completed(path.clone(), settings(3), Arc::new(fit));
+        assert_right(&run.results(), &[0.5, -0.3]);
+        for pair in &run.fit_report().unwrap().pairs {
             assert!(pair.rejection < 0.9 * pair.plain_rejection, "{loss:?}: {pair:?}");
         }
+    }
+}
+
+#[test]
+fn a_fit_goes_on_where_it_was_left_and_comes_back_from_its_record() {
+    let (target, path) = normal();
+    let schedule = Schedule::new(SCHEDULE.to_vec()).unwrap();
+    let samples: Vec<Batch> =
+        (0..4).map(|c| Batch::from_vec(2, numbers(400, c, 1.0 / (1.0 + c as f64), 0.0))).collect();
+    let collected = Arc::new(Collected {
+        round: 0,
+        schedule,
+        samples,
+        local_barrier: vec![1.0; 4],
+        local_variance: Batch::from_vec(2, vec![0.3; 8]),
+    });
+    let target = Arc::new(target);
+    let size = CmcdSize { steps: 2, hidden: Hidden::new(1, 8), noise: 0.1 };
+    let training = || Training { steps: 60, ..quick(Loss::Skl) };
+    let fits: [Arc<dyn Fit>; 2] = [
+        Arc::new(TrainFlow::new(path.clone(), target.clone(), TINY_FLOW, training()).unwrap()),
+        Arc::new(TrainCmcd::new(path, target, size, training()).unwrap()),
+    ];
+    for fit in fits {
+        let begin = || fit.begin(collected.clone(), None).unwrap();
+        let mut whole = begin();
+        whole.advance(u64::MAX).unwrap();
+        let whole = whole.finish().unwrap();
+        let mut part = begin();
+        part.advance(13).unwrap();
+        part.advance(8).unwrap();
+        assert_eq!(part.progress(), (21, 60));
+        let mut rest = begin();
+        rest.restore(&part.save().unwrap()).unwrap();
+        rest.advance(1000).unwrap();
+        let rest = rest.finish().unwrap();
+        assert!(whole.record == rest.record, "the weights differ");
+        assert_eq!(whole.report, rest.report);
+        let mut other = begin();
+        assert!(other.restore(&part.save().unwrap()[..100]).is_err());
+        let again = fit.rebuild(&whole.record).unwrap();
+        assert_eq!(again.accelerator.steps(), whole.accelerator.steps());
+        assert!(again.record == whole.record);
     }
 }
 
@@ -246,7 +293,7 @@ fn a_wrecked_network_stays_exact() {
 /// Hands out a wrecked flow.
 struct Wreck;
 
-impl Fit for Wreck {
+impl FitAtOnce for Wreck {
     fn fit(&self, collected: &Collected) -> sterna::Result<Arc<dyn Accelerator>> {
         let mut layout = Layout::new();
         let config = RealNvpConfig::small(2, collected.schedule.betas()).unwrap();
@@ -269,8 +316,8 @@ fn the_guard_replaces_what_does_harm() {
     let plain = results(path.clone(), settings(4), Arc::new(Plain));
     let training = Training { steps: 20, learning_rate: 3.0, clip: 1e6, ..quick(Loss::Skl) };
     let fit = Arc::new(TrainFlow::new(path.clone(), Arc::new(target), TINY_FLOW, training).unwrap());
-    let found = results(path, settings(4), fit.clone());
-    let report = fit.report();
+    let run = completed(path, settings(4), fit);
+    let (found, report) = (run.results(), run.fit_report().unwrap());
     assert!(report.pairs.iter().all(|p| p.plain == (p.rejection > p.plain_rejection)));
     assert!(report.pairs.iter().any(|p| p.plain), "{:?}", report.pairs);
     assert!(report.alarms.iter().any(|(code, _)| *code == "transport-replaced"), "{:?}", report.alarms);
@@ -282,7 +329,7 @@ fn the_guard_replaces_what_does_harm() {
 
 struct Plain;
 
-impl Fit for Plain {
+impl FitAtOnce for Plain {
     fn fit(&self, _: &Collected) -> sterna::Result<Arc<dyn Accelerator>> {
         Ok(Arc::new(Identity))
     }
@@ -305,9 +352,9 @@ impl GraphTarget for Poisoned {
 fn a_diverged_training_falls_back_to_plain_swaps() {
     let (_, path) = normal();
     let fit = TrainFlow::new(path.clone(), Arc::new(Poisoned), TINY_FLOW, quick(Loss::Skl)).unwrap();
-    let fit = Arc::new(fit);
-    assert_right(&results(path, settings(4), fit.clone()), &[0.5, -0.3]);
-    let alarms = fit.report().alarms;
+    let run = completed(path, settings(4), Arc::new(fit));
+    assert_right(&run.results(), &[0.5, -0.3]);
+    let alarms = &run.fit_report().unwrap().alarms;
     assert!(alarms.iter().any(|(code, _)| *code == "training-diverged"), "{alarms:?}");
 }
 

@@ -11,7 +11,7 @@ use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator, NoDrift, Norma
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::transport::Drift;
-use sterna_neural::{CmcdSize, FlowSize, Hidden, Loss, TrainCmcd, TrainFlow, Training, TrainingReport};
+use sterna_neural::{CmcdSize, FlowSize, Hidden, Loss, TrainCmcd, TrainFlow, Training};
 
 /// Path and accelerator of a config, and K.
 pub struct Plan {
@@ -21,34 +21,6 @@ pub struct Plan {
     pub acceleration: Acceleration,
     /// K.
     pub steps: usize,
-    /// The network's trainer, where there is one.
-    pub trainer: Option<Trainer>,
-}
-
-/// What trains an accelerator, kept for its report.
-#[derive(Clone)]
-pub enum Trainer {
-    /// A flow.
-    Flow(Arc<TrainFlow>),
-    /// A controlled diffusion.
-    Cmcd(Arc<TrainCmcd>),
-}
-
-impl Trainer {
-    /// What training did.
-    pub fn report(&self) -> TrainingReport {
-        match self {
-            Self::Flow(fit) => fit.report(),
-            Self::Cmcd(fit) => fit.report(),
-        }
-    }
-
-    fn acceleration(&self) -> Acceleration {
-        Acceleration::Fitted(match self {
-            Self::Flow(fit) => fit.clone(),
-            Self::Cmcd(fit) => fit.clone(),
-        })
-    }
 }
 
 /// Sizes of a network: those given, else those of the preset.
@@ -135,7 +107,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
     Ok(match accelerator.kind.as_str() {
         "none" => {
             let steps = steps(0, 0..=0)?;
-            Plan { path: geometric(target)?, acceleration: Acceleration::None, steps, trainer: None }
+            Plan { path: geometric(target)?, acceleration: Acceleration::None, steps }
         }
         "flow" => {
             let path = geometric(target)?;
@@ -143,13 +115,8 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             let size = FlowSize { layers, hidden: Hidden::new(2, width) };
             let graph_target = builtin::graph_target(&config.target)?;
             let fit = TrainFlow::new(path.clone(), graph_target, size, training(config)?);
-            let trainer = Trainer::Flow(Arc::new(fit.map_err(impossible)?));
-            Plan {
-                path,
-                acceleration: trainer.acceleration(),
-                steps: steps(1, 1..=1)?,
-                trainer: Some(trainer),
-            }
+            let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
+            Plan { path, acceleration, steps: steps(1, 1..=1)? }
         }
         "cmcd" if accelerator.drift.is_none() => {
             let path = geometric(target)?;
@@ -158,8 +125,8 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             let size = CmcdSize { steps, hidden: Hidden::new(layers, width), noise: accelerator.noise };
             let graph_target = builtin::graph_target(&config.target)?;
             let fit = TrainCmcd::new(path.clone(), graph_target, size, training(config)?);
-            let trainer = Trainer::Cmcd(Arc::new(fit.map_err(impossible)?));
-            Plan { path, acceleration: trainer.acceleration(), steps, trainer: Some(trainer) }
+            let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
+            Plan { path, acceleration, steps }
         }
         "affine" => {
             known("accelerator.covariance", &accelerator.covariance, &["diagonal", "full"])?;
@@ -168,7 +135,6 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                 path: geometric(target)?,
                 acceleration: Acceleration::Fitted(Arc::new(fit)),
                 steps: steps(1, 1..=1)?,
-                trainer: None,
             }
         }
         "cmcd" => {
@@ -203,7 +169,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             let steps = steps(5, 1..=10_000)?;
             let fit = FitCmcd { drift, steps, noise: accelerator.noise };
             let acceleration = Acceleration::Fitted(Arc::new(fit));
-            Plan { path: geometric(target)?, acceleration, steps, trainer: None }
+            Plan { path: geometric(target)?, acceleration, steps }
         }
         _ => {
             match accelerator.score.as_deref() {
@@ -236,7 +202,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     steps: DiffusionSteps::new(steps, integrator)?,
                 })),
             };
-            Plan { path: Arc::new(path), acceleration, steps, trainer: None }
+            Plan { path: Arc::new(path), acceleration, steps }
         }
     })
 }

@@ -60,8 +60,7 @@ pub fn sample(config: &Config, observer: &mut dyn Observer) -> Result<(Run, Summ
         if run.records().next().is_none() {
             return Err(JobError::Interrupted);
         }
-        let training = plan.trainer.map(|trainer| trainer.report());
-        let summary = Summary::new(config, plan.steps, &run, &times, training);
+        let summary = Summary::new(config, plan.steps, &run, &times);
         Ok((run, summary))
     })
 }
@@ -76,7 +75,7 @@ fn advance(run: &mut Run, observer: &mut dyn Observer) -> Result<Times, JobError
         run.advance(block)?;
         let seconds = begin.elapsed().as_secs_f64();
         match stage {
-            Stage::Tuning(_) => times.tuning_s += seconds,
+            Stage::Tuning(_) | Stage::Retuning(_) => times.tuning_s += seconds,
             Stage::Collecting => times.collecting_s += seconds,
             Stage::Fitting => times.training_s += seconds,
             _ => times.sampling_s += seconds,
@@ -160,8 +159,8 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
     write_whole(&folder.join("config.toml"), kept.to_toml().as_bytes())?;
     chemistry::write_files(folder, &run, &summary)?;
     write_draws(&folder.join("draws.nc"), &run, &summary)?;
-    if let Some(training) = &summary.training {
-        write_whole(&folder.join("transport.safetensors"), &training.transport)?;
+    if let (Some(_), Some(fitted)) = (&summary.training, run.fitted()) {
+        write_whole(&folder.join("transport.safetensors"), &fitted.record)?;
     }
     write_whole(&folder.join("summary.json"), summary.to_json().as_bytes())?;
     log.event(

@@ -146,7 +146,7 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
         InternalCoordinates::new(molecule.system()).map_err(refused)?;
     }
     let acceleration = fit.map_or(Acceleration::None, Acceleration::Fitted);
-    Ok(Plan { path: Arc::new(path), acceleration, steps, trainer: None })
+    Ok(Plan { path: Arc::new(path), acceleration, steps })
 }
 
 /// Chosen atoms must exist.

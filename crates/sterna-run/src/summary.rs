@@ -3,9 +3,9 @@
 use crate::chemistry;
 use crate::config::Config;
 use serde_json::{Value, json};
+use sterna::acceleration::FitReport;
 use sterna::estimates::global_barrier;
 use sterna::run::{Results, Run, Stage};
-use sterna_neural::TrainingReport;
 
 /// Seconds by stage.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct Times {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alarm {
     /// Short name.
-    pub code: &'static str,
+    pub code: String,
     /// What was seen, and what would help.
     pub message: String,
 }
@@ -45,7 +45,7 @@ pub struct Summary {
     /// Seconds.
     pub times: Times,
     /// What training did, where a network was trained.
-    pub training: Option<TrainingReport>,
+    pub training: Option<FitReport>,
     /// What chemists look at, where the target is a molecule.
     pub molecule: Option<chemistry::Observed>,
     /// What a user should know.
@@ -53,23 +53,18 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn new(
-        config: &Config,
-        steps: usize,
-        run: &Run,
-        times: &Times,
-        training: Option<TrainingReport>,
-    ) -> Self {
+    pub(crate) fn new(config: &Config, steps: usize, run: &Run, times: &Times) -> Self {
         let results = run.results();
+        let training = run.fit_report().filter(|report| report.steps > 0).cloned();
         let mut alarms = alarms(&results);
         for (code, message) in training.iter().flat_map(|t| &t.alarms) {
-            alarms.push(Alarm { code, message: message.clone() });
+            alarms.push(Alarm { code: code.clone(), message: message.clone() });
         }
         let molecule = match chemistry::observe(config, run) {
             Ok(molecule) => molecule,
             Err(error) => {
                 let message = format!("nothing can be said about the molecule: {error}");
-                alarms.push(Alarm { code: "molecule-unreadable", message });
+                alarms.push(Alarm { code: "molecule-unreadable".into(), message });
                 None
             }
         };
@@ -228,7 +223,7 @@ impl Summary {
 
 fn alarms(r: &Results) -> Vec<Alarm> {
     let mut out = Vec::new();
-    let mut alarm = |code, message| out.push(Alarm { code, message });
+    let mut alarm = |code: &str, message| out.push(Alarm { code: code.into(), message });
     if let (count, Some(first)) = &r.bad {
         alarm(
             "bad-density",

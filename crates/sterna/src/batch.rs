@@ -8,7 +8,7 @@
 /// assert_eq!(x.row(1), [0.0, 0.0, 5.0]);
 /// assert_eq!(x.as_slice().len(), 6);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Batch {
     values: Vec<f64>,
     dim: usize,

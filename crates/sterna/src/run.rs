@@ -1,6 +1,6 @@
 //! A whole run: tuning rounds, burn-in, sampling. Everything changes between rounds, by new values.
 
-use crate::acceleration::{Acceleration, CollectRecord, Collected};
+use crate::acceleration::{Acceleration, CollectRecord, Collected, FitReport, Fitted, Fitting};
 use crate::adaptation::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes};
 use crate::ensemble::Ensemble;
 use crate::estimates::{LogZ, effective_sample_size, log_z, round_trip_rate};
@@ -74,7 +74,7 @@ pub struct Settings {
     pub round_burn_in: u64,
     /// What the schedule is tuned on.
     pub criterion: Criterion,
-    /// Iterations whose samples an accelerator is fitted to, where one is.
+    /// Iterations whose samples an accelerator is fitted to, where one is; twice as many in each later fit.
     pub collect: u64,
     /// How often an accelerator is fitted: each fit sees samples that the one before carried.
     pub fits: usize,
@@ -168,8 +168,9 @@ impl Settings {
         if self.collect < 10 {
             return wrong("training.collect", self.collect.to_string(), "at least 10 iterations are needed");
         }
-        if self.fits == 0 {
-            return wrong("training.rounds", "0".into(), "at least 1 round is needed");
+        if self.fits == 0 || self.fits > 20 {
+            let cure = "between 1 and 20 rounds are possible, each with twice the samples of the one before";
+            return wrong("training.rounds", self.fits.to_string(), cure);
         }
         if self.iterations == 0 {
             return wrong("run.iterations", "0".into(), "at least 1 iteration is needed");
@@ -195,8 +196,10 @@ pub enum Stage {
     Tuning(usize),
     /// Samples for an accelerator, all frozen.
     Collecting,
-    /// The accelerator is made from those samples: one call of [`Run::advance`], without iterations.
+    /// The accelerator is made from those samples, step by step.
     Fitting,
+    /// In a tuning round, from 0, on a path that was learned.
+    Retuning(usize),
     /// Before sampling, all frozen.
     BurnIn,
     /// Draws count.
@@ -234,9 +237,12 @@ pub struct Run {
     stage: Stage,
     stage_iterations: u64,
     fits: usize,
+    fitting: Option<Box<dyn Fitting>>,
+    fitted: Option<Fitted>,
     iteration: u64,
     local_barriers: Vec<f64>,
     barrier_schedule: Schedule,
+    evaluations_on_earlier_paths: u64,
     evaluations_before_sampling: u64,
 }
 
@@ -323,10 +329,13 @@ impl Run {
         let mut run = Self {
             local_barriers: vec![f64::NAN; chains],
             barrier_schedule: schedule,
+            evaluations_on_earlier_paths: 0,
             evaluations_before_sampling: 0,
             stage: Stage::Tuning(0),
             stage_iterations: 0,
             fits: 0,
+            fitting: None,
+            fitted: None,
             iteration: 0,
             settings,
             acceleration,
@@ -338,14 +347,18 @@ impl Run {
         Ok(run)
     }
 
-    /// Where the run stands: stage, iterations done in it, iterations it has.
+    /// Where the run stands: stage, iterations (or steps of a fit) done in it, iterations it has.
     pub fn progress(&self) -> (Stage, u64, u64) {
         let total = match self.stage {
-            Stage::Tuning(_) => self.settings.round_iterations,
-            Stage::Collecting => self.settings.collect,
+            Stage::Tuning(_) | Stage::Retuning(_) => self.settings.round_iterations,
+            Stage::Collecting => self.settings.collect << self.fits,
+            Stage::Fitting => {
+                let (done, total) = self.fitting.as_ref().map_or((0, 0), |f| f.progress());
+                return (self.stage, done, total);
+            }
             Stage::BurnIn => self.settings.burn_in,
             Stage::Sampling => self.settings.iterations,
-            Stage::Fitting | Stage::Finished => 0,
+            Stage::Finished => 0,
         };
         (self.stage, self.stage_iterations, total)
     }
@@ -360,6 +373,10 @@ impl Run {
 
     /// Goes on by at most `most` iterations of the present stage; to the next change at the latest.
     pub fn advance(&mut self, most: u64) -> Result<()> {
+        if let Some(fitting) = &mut self.fitting {
+            fitting.advance(most)?;
+            return self.change();
+        }
         let block = self.until_change().min(most);
         let times = self.iteration + 1..self.iteration + block + 1;
         let stage = self.stage;
@@ -370,7 +387,7 @@ impl Run {
             let Shard { ensemble, work, tuning, collecting, sampling } = shard;
             let mut nothing = ();
             let out: &mut dyn Recorder = match stage {
-                Stage::Tuning(_) => tuning,
+                Stage::Tuning(_) | Stage::Retuning(_) => tuning,
                 Stage::Collecting => &mut Both(tuning, collecting),
                 Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
                 Stage::Fitting | Stage::BurnIn | Stage::Finished => &mut nothing,
@@ -384,7 +401,7 @@ impl Run {
     fn until_change(&self) -> u64 {
         let (_, done, total) = self.progress();
         let next = match self.stage {
-            Stage::Tuning(_) if done < self.settings.round_burn_in => {
+            Stage::Tuning(_) | Stage::Retuning(_) if done < self.settings.round_burn_in => {
                 let block = self.adaptation_block();
                 ((done / block + 1) * block).min(self.settings.round_burn_in)
             }
@@ -408,20 +425,22 @@ impl Run {
         let (stage, done, total) = self.progress();
         match stage {
             Stage::Tuning(round) if done == total => {
-                self.tune(round)?;
+                self.tune()?;
                 self.enter(Stage::Tuning(round + 1));
             }
-            Stage::Tuning(round) if self.ends_adaptation_block(done) => {
+            Stage::Retuning(round) if done == total => {
+                self.tune()?;
+                self.enter(Stage::Retuning(round + 1));
+            }
+            Stage::Tuning(round) | Stage::Retuning(round) if self.ends_adaptation_block(done) => {
                 self.adapt(2.0 / (1.0 + round as f64));
                 self.clear_tuning();
             }
-            Stage::Collecting if done == total => self.enter(Stage::Fitting),
-            Stage::Fitting => {
-                self.fit()?;
-                self.fits += 1;
-                let again = self.fits < self.settings.fits;
-                self.enter(if again { Stage::Collecting } else { Stage::BurnIn });
+            Stage::Collecting if done == total => {
+                self.begin_fit()?;
+                self.enter(Stage::Fitting);
             }
+            Stage::Fitting if done == total => self.finish_fit()?,
             Stage::BurnIn if done == total => self.enter(Stage::Sampling),
             Stage::Sampling if done == total => self.enter(Stage::Finished),
             _ => {}
@@ -436,22 +455,25 @@ impl Run {
             Stage::Collecting if !matches!(self.acceleration, Acceleration::Fitted(_)) => {
                 return self.enter(Stage::BurnIn);
             }
+            Stage::Retuning(round) if round >= self.settings.rounds => return self.enter_after_fit(),
             Stage::BurnIn if self.settings.burn_in == 0 => return self.enter(Stage::Sampling),
             stage => stage,
         };
         self.stage_iterations = 0;
         if stage == Stage::Sampling {
-            self.evaluations_before_sampling = self.sampler.path.evaluations();
+            self.evaluations_before_sampling = self.evaluations();
             for shard in &mut self.shards {
                 let record =
                     SamplingRecord::new(&shard.ensemble, self.settings.iterations, self.settings.thin);
                 shard.sampling = Some(record.with_trajectories(self.settings.trajectories));
             }
         }
-        // A fit reads the tuning records of the samples collected for it.
-        if stage != Stage::Fitting {
-            self.clear_tuning();
-        }
+        self.clear_tuning();
+    }
+
+    /// Another round of fitting, or on to sampling.
+    fn enter_after_fit(&mut self) {
+        self.enter(if self.fits < self.settings.fits { Stage::Collecting } else { Stage::BurnIn });
     }
 
     fn clear_tuning(&mut self) {
@@ -477,7 +499,7 @@ impl Run {
     }
 
     /// End of a round: new schedule, scales and step sizes.
-    fn tune(&mut self, _round: usize) -> Result<()> {
+    fn tune(&mut self) -> Result<()> {
         let chains = self.settings.chains;
         self.adapt(1.0);
         let records = self.shards.iter().map(|s| &s.tuning);
@@ -510,28 +532,65 @@ impl Run {
         Ok(())
     }
 
-    /// End of collecting: the accelerator is made and frozen.
-    fn fit(&mut self) -> Result<()> {
+    /// End of collecting: the samples go to the fit.
+    fn begin_fit(&mut self) -> Result<()> {
+        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
         let (chains, dim) = (self.settings.chains, self.sampler.path.dim());
-        if let Acceleration::Fitted(fit) = &self.acceleration {
-            let records = self.shards.iter().map(|s| &s.tuning);
-            self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
-            self.barrier_schedule = self.sampler.schedule.clone();
-            let mut local_variance = TuningRecord::information(records, chains, dim);
-            local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
-            let samples = CollectRecord::samples(self.shards.iter().map(|s| &s.collecting), chains, dim);
-            self.sampler.accelerator = fit.fit(&Collected {
-                round: self.fits,
-                schedule: &self.sampler.schedule,
-                samples: &samples,
-                local_barrier: &self.local_barriers,
-                local_variance: &local_variance,
-            })?;
-            for shard in &mut self.shards {
-                shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
-            }
+        let records = self.shards.iter().map(|s| &s.tuning);
+        self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
+        self.barrier_schedule = self.sampler.schedule.clone();
+        let mut local_variance = TuningRecord::information(records, chains, dim);
+        local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
+        let collected = Arc::new(Collected {
+            round: self.fits,
+            schedule: self.sampler.schedule.clone(),
+            samples: CollectRecord::samples(self.shards.iter().map(|s| &s.collecting), chains, dim),
+            local_barrier: self.local_barriers.clone(),
+            local_variance,
+        });
+        for shard in &mut self.shards {
+            shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
         }
+        self.fitting = Some(fit.begin(collected, self.fitted.as_ref())?);
         Ok(())
+    }
+
+    /// The accelerator is made and frozen; a learned path is tuned again.
+    fn finish_fit(&mut self) -> Result<()> {
+        let Some(fitting) = self.fitting.take() else { return Ok(()) };
+        let fitted = fitting.finish()?;
+        self.fits += 1;
+        self.sampler.accelerator = fitted.accelerator.clone();
+        let path = fitted.path.clone();
+        self.fitted = Some(fitted);
+        let Some(path) = path else {
+            self.enter_after_fit();
+            return Ok(());
+        };
+        self.evaluations_on_earlier_paths += self.sampler.path.evaluations();
+        self.sampler.path = path;
+        let betas = self.sampler.schedule.betas();
+        for Shard { ensemble, .. } in &mut self.shards {
+            let at: Vec<f64> = (0..ensemble.points.rows()).map(|row| betas[ensemble.chain(row)]).collect();
+            self.sampler.path.evaluate(&at, &mut ensemble.points)?;
+        }
+        self.enter(Stage::Retuning(0));
+        Ok(())
+    }
+
+    /// What the last fit did, where there was one.
+    pub fn fit_report(&self) -> Option<&FitReport> {
+        self.fitted.as_ref().map(|f| &f.report)
+    }
+
+    /// What the last fit made, where there was one.
+    pub fn fitted(&self) -> Option<&Fitted> {
+        self.fitted.as_ref()
+    }
+
+    /// Points at which the target was evaluated so far, outside fits.
+    fn evaluations(&self) -> u64 {
+        self.evaluations_on_earlier_paths + self.sampler.path.evaluations()
     }
 
     /// (β, ∫₀^β λ) as the last tuning round found it.
@@ -607,8 +666,8 @@ impl Run {
                 counts.clone().flat_map(|c| &c.local).map(|l| l.bad).sum(),
                 counts.clone().find_map(|c| c.bad_point.clone()),
             ),
-            evaluations: self.sampler.path.evaluations(),
-            sampling_evaluations: self.sampler.path.evaluations() - self.evaluations_before_sampling,
+            evaluations: self.evaluations(),
+            sampling_evaluations: self.evaluations() - self.evaluations_before_sampling,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{Error, Result, transport::Interval};
 /// let tuned = schedule.equalise_rejections(&[0.6, 0.2, 0.2, 0.2]);
 /// assert!((tuned.betas()[2] - 0.25).abs() < 1e-12);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Schedule(Vec<f64>);
 
 impl Schedule {

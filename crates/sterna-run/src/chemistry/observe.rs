@@ -256,7 +256,7 @@ impl Observed {
     /// Flipped centres and cis peptide bonds.
     pub fn alarms(&self) -> Vec<Alarm> {
         let flipped = self.chirality.iter().filter(|watch| watch.changed.share > 0.0).map(|watch| Alarm {
-            code: "chirality-flipped",
+            code: "chirality-flipped".into(),
             message: format!(
                 "the chiral centre {} has the other hand in {:.3}% of the draws: the energy does not tell mirror images \
                  apart, so populations mix both; leave those draws out, or lower reference.temperature",
@@ -265,7 +265,7 @@ impl Observed {
             ),
         });
         let cis = self.peptide_bonds.iter().filter(|watch| watch.changed.share > 0.0).map(|watch| Alarm {
-            code: "cis-peptide",
+            code: "cis-peptide".into(),
             message: format!(
                 "the peptide bond {} is cis in {:.3}% of the draws; hot chains make it so, and it comes back rarely: \
                  check that this is meant",
