@@ -56,10 +56,13 @@ fn parameters(record: &[u8]) -> Result<Vec<f64>> {
 
 impl Fit for FitScaling {
     fn begin(&self, collected: Arc<Collected>, _earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
-        let flow = TemperatureScaling::fit(&self.molecule, self.temperatures, &samples(&collected));
-        let flow = flow.map_err(failed)?;
-        let parameters = flow.parameters();
-        Ok(Box::new(Done(fitted(flow, &parameters))))
+        let fit = self.clone();
+        Ok(OneStep::new(move || {
+            let flow = TemperatureScaling::fit(&fit.molecule, fit.temperatures, &samples(&collected));
+            let flow = flow.map_err(failed)?;
+            let parameters = flow.parameters();
+            Ok(fitted(flow, &parameters))
+        }))
     }
 
     fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
@@ -71,10 +74,13 @@ impl Fit for FitScaling {
 
 impl Fit for FitConditionalAffine {
     fn begin(&self, collected: Arc<Collected>, _earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
-        let flow = ConditionalAffine::fit(&self.molecule, self.temperatures, &samples(&collected));
-        let flow = flow.map_err(failed)?;
-        let parameters = flow.parameters();
-        Ok(Box::new(Done(fitted(flow, &parameters))))
+        let fit = self.clone();
+        Ok(OneStep::new(move || {
+            let flow = ConditionalAffine::fit(&fit.molecule, fit.temperatures, &samples(&collected));
+            let flow = flow.map_err(failed)?;
+            let parameters = flow.parameters();
+            Ok(fitted(flow, &parameters))
+        }))
     }
 
     fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
@@ -84,20 +90,35 @@ impl Fit for FitConditionalAffine {
     }
 }
 
-/// Was done when it began: the samples say all.
-struct Done(Fitted);
+/// A fit in one step. Nothing of it needs saving: the samples say all, and the step can be made again.
+struct OneStep<F> {
+    make: F,
+    made: Option<Fitted>,
+}
 
-impl Fitting for Done {
+impl<F: Fn() -> Result<Fitted> + Send + 'static> OneStep<F> {
+    fn new(make: F) -> Box<dyn Fitting> {
+        Box::new(Self { make, made: None })
+    }
+}
+
+impl<F: Fn() -> Result<Fitted> + Send + 'static> Fitting for OneStep<F> {
     fn progress(&self) -> (u64, u64) {
-        (0, 0)
+        (u64::from(self.made.is_some()), 1)
     }
 
-    fn advance(&mut self, _most: u64) -> Result<()> {
+    fn advance(&mut self, most: u64) -> Result<()> {
+        if most > 0 && self.made.is_none() {
+            self.made = Some((self.make)()?);
+        }
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Fitted> {
-        Ok(self.0)
+        match self.made {
+            Some(made) => Ok(made),
+            None => (self.make)(),
+        }
     }
 
     fn save(&self) -> Result<Vec<u8>> {

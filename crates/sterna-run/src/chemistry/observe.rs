@@ -6,7 +6,7 @@ use crate::error::JobError;
 use crate::molecules::run_molecule;
 use crate::summary::Alarm;
 use serde_json::{Map, Value, json};
-use sterna::estimates::mean_with_error;
+use sterna::estimates::{effective_sample_size, mean_with_error};
 use sterna::run::Run;
 use sterna_molecule::{Backbone, Basin, ChiralCentre, Molecule, dihedral, distance};
 
@@ -19,6 +19,27 @@ pub struct Series {
     pub atoms: Vec<usize>,
     /// `[ensemble][draw]`.
     pub values: Vec<Vec<f64>>,
+}
+
+impl Series {
+    /// Independent draws that the series is worth: an angle's is the smaller one of its sine and cosine.
+    pub fn effective_sample_size(&self) -> f64 {
+        let of = |f: &dyn Fn(f64) -> f64| {
+            let chains: Vec<Vec<f64>> =
+                self.values.iter().map(|values| values.iter().map(|&v| f(v)).collect()).collect();
+            effective_sample_size(&chains.iter().map(|chain| &chain[..]).collect::<Vec<_>>())
+        };
+        match self.atoms.len() {
+            4 => of(&|angle| angle.to_radians().sin()).min(of(&|angle| angle.to_radians().cos())),
+            _ => of(&|distance| distance),
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        let size = self.effective_sample_size();
+        let size = if size.is_finite() { json!(size) } else { Value::Null };
+        json!({"name": self.name, "atoms": self.atoms, "ess": size})
+    }
 }
 
 /// How much of the time something holds.
@@ -45,9 +66,12 @@ pub struct Watch {
 /// can be compared.
 #[derive(Clone, Debug)]
 pub struct Basins {
-    residue: String,
-    all: Vec<(Basin, Population)>,
-    given_negative_phi: Vec<(Basin, Population)>,
+    /// The residue's name.
+    pub residue: String,
+    /// Of all draws.
+    pub all: Vec<(Basin, Population)>,
+    /// Of draws with φ < 0.
+    pub given_negative_phi: Vec<(Basin, Population)>,
 }
 
 /// What was seen of a molecule.
@@ -63,7 +87,8 @@ pub struct Observed {
     pub chirality: Vec<Watch>,
     /// Peptide bonds.
     pub peptide_bonds: Vec<Watch>,
-    temperatures: Vec<f64>,
+    /// Of each chain, in kelvin.
+    pub temperatures: Vec<f64>,
 }
 
 /// Looks at a molecule's draws; other targets have nothing to show.
@@ -249,7 +274,7 @@ impl Observed {
             "residues": self.basins.iter().map(Basins::to_value).collect::<Vec<_>>(),
             "chirality": watch(&self.chirality, "flipped"),
             "peptide_bonds": watch(&self.peptide_bonds, "cis"),
-            "series": self.series.iter().map(|s| json!({"name": s.name, "atoms": s.atoms})).collect::<Vec<_>>(),
+            "series": self.series.iter().map(Series::to_value).collect::<Vec<_>>(),
         })
     }
 
