@@ -140,8 +140,7 @@ fn failed(error: &JobError) -> ExitCode {
 }
 
 fn verify(path: &Path) -> ExitCode {
-    let verdict =
-        read(path).and_then(|text| Config::parse(&text, &[])).and_then(|c| sterna_run::verify::verify(&c));
+    let verdict = Config::read(path, &[]).and_then(|c| sterna_run::verify::verify(&c));
     match verdict {
         Ok(verdict) => {
             print::verdict(&verdict);
@@ -153,10 +152,6 @@ fn verify(path: &Path) -> ExitCode {
 
 fn run(arguments: &RunArgs) -> Result<(), JobError> {
     let demo = arguments.config.is_none() && arguments.overrides.is_empty();
-    let text = match &arguments.config {
-        Some(path) => read(path)?,
-        None => sterna_run::DEMO.to_string(),
-    };
     let mut overrides = Vec::new();
     for entry in &arguments.overrides {
         let pair = entry.split_once('=').ok_or_else(|| {
@@ -164,10 +159,10 @@ fn run(arguments: &RunArgs) -> Result<(), JobError> {
         })?;
         overrides.push(pair);
     }
-    let mut config = Config::parse(&text, &overrides).map_err(|e| match (e, &arguments.config) {
-        (JobError::Config(message), Some(path)) => JobError::Config(format!("{}: {message}", path.display())),
-        (other, _) => other,
-    })?;
+    let mut config = match &arguments.config {
+        Some(path) => Config::read(path, &overrides)?,
+        None => Config::parse(sterna_run::DEMO, &overrides)?,
+    };
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.threads = arguments.threads.unwrap_or(config.threads);
     let folder = arguments.out.clone().unwrap_or_else(|| job::default_folder(&config));
@@ -206,15 +201,11 @@ fn report(folder: &Path, chart: Option<&str>) -> Result<(), JobError> {
 }
 
 fn evaluate(config: &Path, points: &Path) -> Result<(), JobError> {
-    let config = Config::parse(&read(config)?, &[])?;
+    let config = Config::read(config, &[])?;
     let points = sterna_run::points_file::read_points(points)?;
     let out = sterna_run::evaluate::evaluate(&config.target, &points)?;
     // JSON has no infinities: they are null, as NaN is.
     let score: Vec<&[f64]> = out.score.iter_rows().collect();
     println!("{}", serde_json::json!({"log_density": out.log_density, "score": score}));
     Ok(())
-}
-
-fn read(path: &Path) -> Result<String, JobError> {
-    std::fs::read_to_string(path).map_err(JobError::file("read", path))
 }

@@ -12,8 +12,10 @@
 //! Units are OpenMM's: nm, kJ/mol, radian, dalton, elementary charge, kelvin.
 
 mod alanine_dipeptide;
+mod backbone;
 mod bond_graph;
 mod error;
+mod fits;
 mod force_field;
 mod geometry;
 mod internal;
@@ -34,8 +36,10 @@ mod trajectory;
 mod transports;
 
 pub use alanine_dipeptide::alanine_dipeptide;
+pub use backbone::{Backbone, Residue};
 pub use bond_graph::TorsionKind;
 pub use error::MoleculeError;
+pub use fits::{FitConditionalAffine, FitScaling};
 pub use force_field::{Energy, ForceField};
 pub use geometry::{Basin, ChiralCentre, dihedral, distance};
 pub use internal::{Coordinate, CoordinateKind, InternalCoordinates};

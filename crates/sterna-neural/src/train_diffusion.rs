@@ -173,8 +173,7 @@ impl TrainDiffusion {
             let [target_score, wanted, scale] =
                 ["target_score", "wanted", "scale"].map(|name| graph.input(name, network.dim()));
             let Parts { share, pull, learned } = network.record_parts(time, x);
-            let score =
-                graph.gradient(learned, &[x])[0] + share * time.sqrt() * target_score - pull * x;
+            let score = graph.gradient(learned, &[x])[0] + share * time.sqrt() * target_score - pull * x;
             ((score - wanted) * scale).square().sum_cols().mean_rows() * (1.0 / network.dim() as f64)
         };
         let device = Arc::new(Cpu::new(training.threads));
@@ -367,7 +366,8 @@ impl DiffusionLesson {
         // Exact for a normal of the first guess of the modes' width.
         let width = (10.0 * self.shortest).min(0.999);
         let start = |n: usize| (1.0 - width.powf(n as f64 / pairs as f64)) / (1.0 - width);
-        let mut schedule = Schedule::new((0..=pairs).map(|n| if n == pairs { 1.0 } else { start(n) }).collect())?;
+        let mut schedule =
+            Schedule::new((0..=pairs).map(|n| if n == pairs { 1.0 } else { start(n) }).collect())?;
         let mut round = 0;
         loop {
             let samples = self.noised(&schedule, Streams::new(seed ^ 0xBB67_AE85_84CA_A73B), round as u64);

@@ -3,6 +3,7 @@
 use crate::builtin;
 use crate::config::{Config, Count, known};
 use crate::error::JobError;
+use crate::molecules;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::acceleration::{Acceleration, FitAffine, FitCmcd};
@@ -139,8 +140,11 @@ fn transport(config: &Config, file: &str, dim: usize) -> Result<LoadedTransport,
 
 /// What the config asks for, or why it cannot be had.
 pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> {
+    if config.target.is_molecule() {
+        return molecules::plan(config);
+    }
+    molecules::refuse_settings(config)?;
     let accelerator = &config.accelerator;
-    known("reference.kind", &config.reference.kind, &["standard-normal"])?;
     let scale = config.reference.scale;
     if !(scale > 0.0 && scale.is_finite()) {
         return Err(JobError::Config(format!(

@@ -11,7 +11,7 @@ use sterna::run::{Results, Run, StepSize};
 use sterna::schedule::cumulative_barrier;
 
 /// Every code there is; those of training are raised where training is.
-pub const CODES: [&str; 12] = [
+pub const CODES: [&str; 15] = [
     "bad-density",
     "starving-pair",
     "too-few-chains",
@@ -24,6 +24,9 @@ pub const CODES: [&str; 12] = [
     "transport-replaced",
     "training-diverged",
     "training-skipped",
+    "chirality-flipped",
+    "cis-peptide",
+    "molecule-unreadable",
 ];
 
 /// Something a user should know.

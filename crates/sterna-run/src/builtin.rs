@@ -2,6 +2,7 @@
 
 use crate::config::{Numbers, TargetConfig, known};
 use crate::error::JobError;
+use crate::molecules;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal};
@@ -18,7 +19,7 @@ pub struct Builtin {
 }
 
 /// All of them.
-pub const BUILTINS: [Builtin; 6] = [
+pub const BUILTINS: [Builtin; 8] = [
     Builtin {
         kind: "gmm",
         dim: (10, "2 or more"),
@@ -37,12 +38,26 @@ pub const BUILTINS: [Builtin; 6] = [
     },
     Builtin { kind: "funnel", dim: (10, "2 or more"), about: "Neal's funnel" },
     Builtin { kind: "banana", dim: (2, "2 or more"), about: "a normal bent along a parabola" },
+    Builtin {
+        kind: "alanine-dipeptide",
+        dim: (63, "63"),
+        about: "22 atoms in vacuum (amber14), centre of mass removed; temperature = 300.0",
+    },
+    Builtin {
+        kind: "molecule",
+        dim: (0, "3 atoms - 3"),
+        about: "any small molecule in vacuum: system = OpenMM's XML, positions, temperature",
+    },
 ];
 
 /// The target that a config names.
 pub fn target(config: &TargetConfig) -> Result<Arc<dyn Target>, JobError> {
     let kinds: Vec<&str> = BUILTINS.iter().map(|b| b.kind).collect();
     known("target.kind", &config.kind, &kinds)?;
+    if config.is_molecule() {
+        return Ok(Arc::new(molecules::molecule(config)?));
+    }
+    molecules::refuse_fields(config)?;
     let builtin = BUILTINS.iter().find(|b| b.kind == config.kind).expect("just checked");
     let dim = config.dim.unwrap_or(builtin.dim.0);
     let possible = match builtin.dim.1 {

@@ -3,9 +3,11 @@
 use crate::accelerators;
 use crate::builtin;
 use crate::checkpoint::{self, Description, Store, write_whole};
+use crate::chemistry;
 use crate::config::{Config, Count};
-use crate::draws_file::DrawsFile;
+use crate::draws_file::{DrawsFile, Values};
 use crate::error::JobError;
+use crate::molecules;
 use crate::progress::{State, Watched};
 use crate::report;
 use crate::summary::{Summary, Times};
@@ -236,7 +238,7 @@ pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> 
         }
         // It stopped before its first checkpoint.
         config.run.iterations = changes.iterations.unwrap_or(config.run.iterations);
-        return job.start(&config);
+        return job.start(&config.within(folder));
     };
     let before = Config::parse(&description.config, &[])?;
     if config.chains.count == Count::Word("auto".into()) {
@@ -258,9 +260,9 @@ pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> 
     }
     config.run.iterations = changes.iterations.unwrap_or(config.run.iterations);
     pool(&config)?.install(|| {
-        let work = Work::restore(config, description.times, &state)?;
+        let work = Work::restore(config.within(folder), description.times, &state)?;
         job.log("resume", json!({"stage": format!("{:?}", work.run.progress().0)}))?;
-        write_whole(&path, work.config.to_toml().as_bytes())?;
+        job.write_config(&work.config)?;
         job.go(work)
     })
 }
@@ -279,13 +281,13 @@ impl<'a> Job<'a> {
     }
 
     fn start(self, config: &Config) -> Result<Summary, JobError> {
-        let path = self.folder.join("config.toml");
-        write_whole(&path, config.to_toml().as_bytes())?;
+        self.write_config(config)?;
         self.log("start", json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;
-        pool(config)?.install(|| {
-            let work = Work::begin(config)?;
+        let config = molecules::keep_files(config, self.folder)?.within(self.folder);
+        pool(&config)?.install(|| {
+            let work = Work::begin(&config)?;
             self.checkpoint(&work)?;
-            write_whole(&path, work.config.to_toml().as_bytes())?;
+            self.write_config(&work.config)?;
             self.go(work)
         })
     }
@@ -334,15 +336,22 @@ impl<'a> Job<'a> {
     fn checkpoint(&self, work: &Work) -> Result<(), JobError> {
         let description = Description {
             version: env!("CARGO_PKG_VERSION").into(),
-            config: work.config.to_toml(),
+            config: molecules::keep_files(&work.config, self.folder)?.to_toml(),
             times: work.times,
         };
         self.store.write(&description, &work.run.save()?)
     }
 
+    /// `config.toml`, with the files it names beside it.
+    fn write_config(&self, config: &Config) -> Result<(), JobError> {
+        let kept = molecules::keep_files(config, self.folder)?;
+        write_whole(&self.folder.join("config.toml"), kept.to_toml().as_bytes())
+    }
+
     /// What people and programs read, as far as it goes. Nothing before the first draw.
     fn write_results(&self, work: &Work) -> Result<Option<Summary>, JobError> {
         let Some(summary) = work.summary() else { return Ok(None) };
+        chemistry::write_files(self.folder, &work.run, &summary)?;
         write_draws(&self.folder.join("draws.nc"), &work.run, &summary)?;
         if let (Some(_), Some(fitted)) = (&summary.training, work.run.fitted()) {
             write_whole(&self.folder.join("transport.safetensors"), &fitted.record)?;
@@ -374,7 +383,11 @@ fn write_draws(path: &Path, run: &Run, summary: &Summary) -> Result<(), JobError
     if draws.iter().all(|d| d.replica.is_empty()) {
         return Ok(());
     }
-    let file = DrawsFile::new(summary.dim, &draws)
+    let series = summary.molecule.iter().flat_map(|molecule| &molecule.series);
+    let file = series.fold(DrawsFile::new(summary.dim, &draws), |file, series| {
+        file.statistic(&series.name, series.values.iter().map(|values| Values::Real(values)))
+    });
+    let file = file
         .attribute("seed", summary.config.seed)
         .attribute("target", summary.config.target.kind.as_str())
         .attribute("thin", summary.config.run.thin);

@@ -1,6 +1,7 @@
 //! `summary.json`: what a run found, for programs.
 
 use crate::alarms::{Alarm, Evidence};
+use crate::chemistry;
 use crate::config::Config;
 use serde_json::{Value, json};
 use sterna::acceleration::FitReport;
@@ -37,6 +38,8 @@ pub struct Summary {
     pub times: Times,
     /// What training did, where a network was trained.
     pub training: Option<FitReport>,
+    /// What chemists look at, where the target is a molecule.
+    pub molecule: Option<chemistry::Observed>,
     /// What a user should know.
     pub alarms: Vec<Alarm>,
 }
@@ -45,7 +48,16 @@ impl Summary {
     pub(crate) fn new(config: &Config, steps: usize, run: &Run, times: &Times) -> Self {
         let results = run.results();
         let training = run.fit_report().filter(|report| report.steps > 0).cloned();
-        let alarms = Evidence::new(run, &results, training.as_ref()).alarms();
+        let mut alarms = Evidence::new(run, &results, training.as_ref()).alarms();
+        let molecule = match chemistry::observe(config, run) {
+            Ok(molecule) => molecule,
+            Err(error) => {
+                let message = format!("nothing can be said about the molecule: {error}");
+                alarms.push(Alarm { code: "molecule-unreadable".into(), message });
+                None
+            }
+        };
+        alarms.extend(molecule.iter().flat_map(chemistry::Observed::alarms));
         Self {
             config: config.clone(),
             steps,
@@ -53,6 +65,7 @@ impl Summary {
             dim: run.sampler().path.dim(),
             alarms,
             training,
+            molecule,
             results,
             times: *times,
         }
@@ -201,6 +214,7 @@ impl Summary {
                     "point": b.point.iter().map(|&x| finite(x)).collect::<Vec<_>>(),
                 })),
             },
+            "molecule": self.molecule.as_ref().map(chemistry::Observed::to_value),
             "alarms": self.alarms.iter().map(|a| json!({"code": a.code, "message": a.message})).collect::<Vec<_>>(),
         })
     }

@@ -1,8 +1,10 @@
 //! The annealing path π^β from reference (β = 0) to target (β = 1) (§2).
 
+use crate::explorer::Explorer;
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::{PhaseKey, Streams};
 use crate::{Batch, Evaluation, Result, Schedule};
+use std::sync::Arc;
 
 /// Points with what a path knows about them.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -176,6 +178,16 @@ pub trait AnnealingPath: Send + Sync {
         true
     }
 
+    /// The schedule that a run starts from, before tuning.
+    fn first_schedule(&self, chains: usize) -> Schedule {
+        Schedule::uniform(chains)
+    }
+
+    /// Moves that only this path knows, made after the Hamiltonian ones of each iteration.
+    fn own_moves(&self) -> Option<Arc<dyn Explorer>> {
+        None
+    }
+
     /// log Z of β = 0. Zero for a normalised reference, not for learned paths (errata E13).
     fn log_z_reference(&self) -> f64 {
         0.0
@@ -190,10 +202,5 @@ pub trait AnnealingPath: Send + Sync {
     /// Evaluations of a network since the path was made, in points: none unless the path was learned.
     fn network_evaluations(&self) -> u64 {
         0
-    }
-
-    /// A schedule to begin tuning with, where the path knows a better one than the run's.
-    fn first_schedule(&self) -> Option<&Schedule> {
-        None
     }
 }

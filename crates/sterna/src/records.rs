@@ -297,8 +297,11 @@ pub struct SamplingRecord {
     pub round_trips: Vec<u64>,
     /// What people look at, ladder by ladder.
     pub traces: Vec<LadderTrace>,
+    /// `[copy · chains + chain]`: points one after the other, where they are kept.
+    pub trajectories: Vec<Vec<f64>>,
     round_trips_before: Vec<u64>,
     thin: u64,
+    every: Option<u64>,
 }
 
 impl SamplingRecord {
@@ -324,9 +327,19 @@ impl SamplingRecord {
             draws,
             round_trips: vec![0; copies],
             traces: (0..copies).map(|copy| LadderTrace::new(ensemble, copy)).collect(),
+            trajectories: Vec::new(),
+            every: None,
             round_trips_before: ensemble.index.iter().map(|i| i.round_trips()).collect(),
             thin,
         }
+    }
+
+    /// The same, keeping the points of all chains every so many iterations.
+    pub fn with_trajectories(mut self, every: Option<u64>) -> Self {
+        self.trajectories =
+            if every.is_some() { vec![Vec::new(); self.counts.local.len()] } else { Vec::new() };
+        self.every = every;
+        self
     }
 }
 
@@ -354,6 +367,12 @@ impl Recorder for SamplingRecord {
                 draws.replica.push(ensemble.index[copy].replica(chains - 1) as u32);
             }
         }
+        if self.every.is_some_and(|every| self.counts.iterations.is_multiple_of(every)) {
+            for (place, points) in self.trajectories.iter_mut().enumerate() {
+                let row = ensemble.row(place / chains, place % chains);
+                points.extend_from_slice(ensemble.points.x.row(row));
+            }
+        }
         Ok(())
     }
 }
@@ -364,6 +383,7 @@ impl Ladders for SamplingRecord {
         self.draws.extend(other.draws);
         self.round_trips.extend(other.round_trips);
         self.traces.extend(other.traces);
+        self.trajectories.extend(other.trajectories);
         self.round_trips_before.extend(other.round_trips_before);
     }
 
@@ -373,6 +393,11 @@ impl Ladders for SamplingRecord {
             draws: self.draws.split_off(copies),
             round_trips: self.round_trips.split_off(copies),
             traces: self.traces.split_off(copies),
+            trajectories: match self.every {
+                Some(_) => self.trajectories.split_off(copies * self.counts.chains),
+                None => Vec::new(),
+            },
+            every: self.every,
             round_trips_before: self.round_trips_before.split_off(copies),
             thin: self.thin,
         }
@@ -389,6 +414,8 @@ impl Ladders for SamplingRecord {
             && lengths == [copies; 4]
             && self.draws.iter().all(whole)
             && self.traces.iter().all(|trace| trace.is_sound(chains))
+            && self.trajectories.len() == if self.every.is_some() { copies * chains } else { 0 }
+            && self.trajectories.iter().all(|points| points.len().is_multiple_of(dim))
             && self.thin > 0
     }
 }

@@ -1,10 +1,11 @@
 //! A whole run: tuning rounds, burn-in, sampling. Everything changes between rounds, by new values.
 
 use crate::acceleration::{Acceleration, CollectRecord, Collected, FitReport, Fitted, Fitting};
-use crate::adaptation::{adapt_scales, adapt_step_sizes, move_sizes};
+use crate::adaptation::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes};
 use crate::ensemble::Ensemble;
 use crate::estimates::{LogZ, effective_sample_size, log_z, round_trip_rate};
-use crate::explorers::{Hmc, StepSizes};
+use crate::explorer::Explorer;
+use crate::explorers::{Followed, Hmc, StepSizes};
 use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use crate::path::{AnnealingPath, Points};
 use crate::records::{BadPoint, Counts, SamplingRecord, TuningRecord};
@@ -30,6 +31,15 @@ pub enum StepSize {
         /// Wanted mean acceptance probability.
         acceptance: f64,
     },
+    /// A step size per chain by the paper's rule: times 1.2 above an acceptance of 0.9, divided by 1.2 below 0.8.
+    /// Unit masses, and every step as long as the last.
+    Paper,
+}
+
+impl StepSize {
+    fn adapts(&self) -> bool {
+        matches!(self, Self::Adapt { .. } | Self::Paper)
+    }
 }
 
 /// What the schedule is tuned on.
@@ -39,6 +49,8 @@ pub enum Criterion {
     Barrier,
     /// Rejection rates: the paper's Algorithm 2.
     Rejection,
+    /// Nothing: the path's first schedule stays, and only step sizes adapt.
+    Fixed,
 }
 
 /// Everything that defines a run, apart from the path.
@@ -56,6 +68,8 @@ pub struct Settings {
     pub leapfrog_steps: usize,
     /// Step sizes of local moves.
     pub step_size: StepSize,
+    /// Whether an adapted step size comes with an adapted mass of each coordinate.
+    pub adapt_masses: bool,
     /// Tuning rounds.
     pub rounds: usize,
     /// Iterations of a tuning round.
@@ -74,6 +88,8 @@ pub struct Settings {
     pub iterations: u64,
     /// Keep every so many draws.
     pub thin: u64,
+    /// Keep the points of all chains every so many iterations of sampling; if not given, never.
+    pub trajectories: Option<u64>,
 }
 
 impl Default for Settings {
@@ -85,6 +101,7 @@ impl Default for Settings {
             steps: 1,
             leapfrog_steps: 5,
             step_size: StepSize::Adapt { acceptance: 0.92 },
+            adapt_masses: true,
             rounds: 10,
             round_iterations: 1100,
             round_burn_in: 100,
@@ -94,6 +111,7 @@ impl Default for Settings {
             burn_in: 1000,
             iterations: 100_000,
             thin: 1,
+            trajectories: None,
         }
     }
 }
@@ -141,7 +159,7 @@ impl Settings {
                 let cure = "the wanted acceptance lies strictly between 0 and 1";
                 return wrong("explorer.acceptance", acceptance.to_string(), cure);
             }
-            StepSize::Adapt { .. } if self.rounds == 0 => {
+            sizes if sizes.adapts() && self.rounds == 0 => {
                 let cure = "step sizes adapt during tuning: give at least 1 round, or a number as explorer.step_size";
                 return wrong("schedule.rounds", "0".into(), cure);
             }
@@ -160,6 +178,9 @@ impl Settings {
         }
         if self.iterations == 0 {
             return wrong("run.iterations", "0".into(), "at least 1 iteration is needed");
+        }
+        if self.trajectories == Some(0) {
+            return wrong("output.every", "0".into(), "keep a frame every 1 or more iterations");
         }
         if self.thin == 0 || self.thin > self.iterations {
             return wrong(
@@ -296,7 +317,7 @@ impl Run {
         let sizes = match &settings.step_size {
             StepSize::Fixed(size) => StepSizes::fixed(chains, dim, *size),
             StepSize::PerChain(sizes) => StepSizes::per_chain(sizes.clone(), dim),
-            StepSize::Adapt { .. } => StepSizes::fixed(chains, dim, 0.1),
+            StepSize::Adapt { .. } | StepSize::Paper => StepSizes::fixed(chains, dim, 0.1),
         };
         let schedule = match &acceleration {
             Acceleration::Kept(_, schedule) if schedule.chains() != chains => {
@@ -304,12 +325,12 @@ impl Run {
                 return Err(Error::Setting { field: "chains.count", value: chains.to_string(), cure });
             }
             Acceleration::Kept(_, schedule) => schedule.clone(),
-            _ => Schedule::uniform(chains),
+            _ => path.first_schedule(chains),
         };
         let sampler = Sampler {
-            path,
             schedule: schedule.clone(),
-            explorer: explorer(&settings, &sizes),
+            explorer: explorer(&settings, &sizes, &*path),
+            path,
             accelerator: acceleration.at_start(),
             streams: Streams::new(settings.seed),
         };
@@ -472,7 +493,7 @@ impl Run {
             for shard in &mut self.shards {
                 let record =
                     SamplingRecord::new(&shard.ensemble, self.settings.iterations, self.settings.thin);
-                shard.sampling = Some(record);
+                shard.sampling = Some(record.with_trajectories(self.settings.trajectories));
             }
         }
         self.clear_tuning();
@@ -496,11 +517,13 @@ impl Run {
     }
 
     fn adapt(&mut self, gain: f64) {
-        if let StepSize::Adapt { acceptance } = self.settings.step_size {
-            let measured = Counts::acceptance(self.tuning_counts(), self.settings.chains);
-            self.sizes = adapt_step_sizes(&self.sizes, &measured, acceptance, gain);
-            self.sampler.explorer = explorer(&self.settings, &self.sizes);
-        }
+        let measured = Counts::acceptance(self.tuning_counts(), self.settings.chains);
+        self.sizes = match self.settings.step_size {
+            StepSize::Adapt { acceptance } => adapt_step_sizes(&self.sizes, &measured, acceptance, gain),
+            StepSize::Paper => adapt_by_paper(&self.sizes, &measured),
+            StepSize::Fixed(_) | StepSize::PerChain(_) => return,
+        };
+        self.sampler.explorer = explorer(&self.settings, &self.sizes, &*self.sampler.path);
     }
 
     /// End of a round: new schedule, scales and step sizes.
@@ -515,17 +538,22 @@ impl Run {
         // λ(β) is about plain swaps: an accelerator is judged by its own rejections.
         let by_rejections =
             self.settings.criterion == Criterion::Rejection || self.sampler.accelerator.steps() > 0;
-        let new = if matches!(self.acceleration, Acceleration::Kept(..)) {
+        let kept = matches!(self.acceleration, Acceleration::Kept(..));
+        let new = if kept || self.settings.criterion == Criterion::Fixed {
             old.clone()
         } else if by_rejections {
             old.equalise_rejections(&Counts::rejection_rates(self.tuning_counts(), chains))
         } else {
             old.equalise_barrier(&self.local_barriers, chains)
         };
-        if let StepSize::Adapt { .. } = self.settings.step_size {
-            let information = TuningRecord::information(records, chains, self.sampler.path.dim());
-            self.sizes = move_sizes(&adapt_scales(&self.sizes, &information), old, &new);
-            self.sampler.explorer = explorer(&self.settings, &self.sizes);
+        if self.settings.step_size.adapts() {
+            let mut sizes = self.sizes.clone();
+            if self.settings.adapt_masses && self.settings.step_size != StepSize::Paper {
+                let information = TuningRecord::information(records, chains, self.sampler.path.dim());
+                sizes = adapt_scales(&sizes, &information);
+            }
+            self.sizes = move_sizes(&sizes, old, &new);
+            self.sampler.explorer = explorer(&self.settings, &self.sizes, &*self.sampler.path);
         }
         self.sampler.schedule = new;
         for shard in &mut self.shards {
@@ -574,11 +602,10 @@ impl Run {
         };
         self.evaluations_on_earlier_paths = self.evaluations();
         self.network_evaluations_on_earlier_paths = self.network_evaluations();
+        self.sampler.explorer = explorer(&self.settings, &self.sizes, &*path);
         self.sampler.path = path;
         self.path_record = Some(record);
-        if let Some(first) = self.sampler.path.first_schedule() {
-            self.sampler.schedule = first.clone();
-        }
+        self.sampler.schedule = self.sampler.path.first_schedule(self.settings.chains);
         let betas = self.sampler.schedule.betas();
         for Shard { ensemble, .. } in &mut self.shards {
             let at: Vec<f64> = (0..ensemble.points.rows()).map(|row| betas[ensemble.chain(row)]).collect();
@@ -769,12 +796,16 @@ fn pooled_mean(ladders: &[Vec<f64>]) -> (f64, f64) {
     (each.iter().map(|(m, _)| m).sum::<f64>() / n, variance.sqrt() / n)
 }
 
-fn explorer(settings: &Settings, sizes: &StepSizes) -> Arc<Hmc> {
+fn explorer(settings: &Settings, sizes: &StepSizes, path: &dyn AnnealingPath) -> Arc<dyn Explorer> {
     let jitter = if matches!(settings.step_size, StepSize::Adapt { .. }) { 0.5 } else { 0.0 };
-    Arc::new(Hmc {
+    let first: Arc<dyn Explorer> = Arc::new(Hmc {
         steps: settings.steps,
         leapfrog_steps: settings.leapfrog_steps,
         sizes: sizes.clone(),
         jitter,
-    })
+    });
+    match path.own_moves() {
+        Some(then) => Arc::new(Followed { first, then }),
+        None => first,
+    }
 }

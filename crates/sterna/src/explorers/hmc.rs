@@ -62,7 +62,7 @@ impl Explorer for Hmc {
         moves: &mut [Moves],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let Scratch { points: proposal, momentum, step, log_joint, uniforms, bad_point } = scratch;
+        let Scratch { points: proposal, momentum, step, log_joint, uniforms, bad_point, .. } = scratch;
         momentum.set_rows(rows.len());
         log_joint.resize(rows.len(), 0.0);
         uniforms.resize(rows.len(), 0.0);

@@ -135,10 +135,11 @@ impl Run {
             (_, _, None) => None,
             _ => return Err(wrong("it is in the middle of a fit, but nothing is to be fitted")),
         };
+        let path = learned.unwrap_or(path);
         let sampler = Sampler {
-            path: learned.unwrap_or(path),
             schedule: state.schedule,
-            explorer: explorer(&settings, &state.sizes),
+            explorer: explorer(&settings, &state.sizes, &*path),
+            path,
             accelerator: fitted.as_ref().map_or_else(|| acceleration.at_start(), |f| f.accelerator.clone()),
             streams: Streams::new(settings.seed),
         };
