@@ -5,6 +5,7 @@ use std::path::Path;
 use sterna_run::builtin::{self, BUILTINS};
 use sterna_run::chemistry::{Observed, Population};
 use sterna_run::config::{Config, TargetConfig};
+use sterna_run::payoff::Payoff;
 use sterna_run::summary::Summary;
 
 fn table(header: &[&str]) -> Table {
@@ -63,8 +64,8 @@ pub fn summary(summary: &Summary, folder: &Path) {
         summary.config.chains.ensembles,
         if summary.config.chains.ensembles == 1 { "" } else { "s" },
         chains,
-        summary.times.tuning_s,
-        summary.times.sampling_s,
+        summary.times.tuning.clock_s,
+        summary.times.sampling.clock_s,
     );
     let mut ladder = table(&["chain", "β", "rejected swaps", "overlap", "step size", "accepted moves"]);
     // Long ladders: ends and a few in between.
@@ -109,10 +110,13 @@ pub fn summary(summary: &Summary, folder: &Path) {
     let ess = r.ess.iter().copied().fold(f64::INFINITY, f64::min);
     row("smallest ESS", format!("{ess:.0}"), "independent draws that the worst coordinate is worth");
     row("evaluations", r.evaluations.to_string(), "of the target, tuning included");
-    let speed = r.iterations as f64 * summary.config.chains.ensembles as f64 / summary.times.sampling_s;
+    let speed = r.iterations as f64 * summary.config.chains.ensembles as f64 / summary.times.sampling.clock_s;
     row("speed", format!("{speed:.0} /s"), "ladder iterations");
     align_right(&mut numbers, 1..2);
     println!("{numbers}");
+    if let Some(payoff) = &summary.payoff {
+        comparison(payoff);
+    }
     if let Some(molecule) = &summary.molecule {
         basins(molecule);
     }
@@ -121,6 +125,28 @@ pub fn summary(summary: &Summary, folder: &Path) {
     }
     println!("\nwritten to {}: summary.json, draws.nc, config.toml, log.jsonl", folder.display());
     println!("report: {}", folder.join("report.html").display());
+}
+
+/// When the accelerator pays.
+fn comparison(payoff: &Payoff) {
+    let mut rows =
+        table(&["round trips", "per 1000 iterations", "per million evaluations", "per processor-second"]);
+    let plain = if payoff.plain_counted { "plain swaps" } else { "plain swaps (predicted)" };
+    let all = [
+        (plain, &payoff.plain),
+        ("accelerated, sampling alone", &payoff.sampling),
+        ("accelerated, everything counted", &payoff.everything),
+    ];
+    for (name, y) in all {
+        rows.add_row([
+            name.to_string(),
+            format!("{:.1}", 1e3 * y.per_iteration),
+            format!("{:.1}", 1e6 * y.per_evaluation),
+            format!("{:.1}", y.per_processor_second),
+        ]);
+    }
+    align_right(&mut rows, 1..4);
+    println!("\n{rows}\n{}", payoff.sentence());
 }
 
 /// Populations of a molecule's basins.

@@ -10,6 +10,7 @@ use crate::error::JobError;
 use crate::molecules;
 use crate::progress::{State, Watched};
 use crate::report;
+use crate::stopwatch::Stopwatch;
 use crate::summary::{Summary, Times};
 use crate::traces::Traces;
 use serde_json::json;
@@ -115,19 +116,25 @@ impl Work {
     /// Advances by a block, so that progress shows and an interruption is heard.
     fn advance(&mut self, observer: &mut dyn Observer) -> Result<(), JobError> {
         let (stage, _, _) = self.run.progress();
-        let begin = Instant::now();
+        let clock = Stopwatch::start();
         // What a panic leaves behind is thrown away: the run goes on from its last checkpoint.
         let run = AssertUnwindSafe(&mut self.run);
         let block = self.block;
         catch_unwind(move || { run }.advance(block))
             .map_err(|e| JobError::Panicked(panic_message(&*e)))??;
-        let seconds = begin.elapsed().as_secs_f64();
+        let spent = clock.stop();
         match stage {
-            Stage::Tuning(_) | Stage::Retuning(_) => self.times.tuning_s += seconds,
-            Stage::Collecting => self.times.collecting_s += seconds,
-            Stage::Fitting => self.times.training_s += seconds,
-            _ => self.times.sampling_s += seconds,
+            Stage::Tuning(_) | Stage::Retuning(_) => self.times.tuning += spent,
+            Stage::Collecting => {
+                self.times.collecting += spent;
+                if self.run.plain_stage().is_none() {
+                    self.times.plain += spent;
+                }
+            }
+            Stage::Fitting => self.times.training += spent,
+            _ => self.times.sampling += spent,
         }
+        let seconds = spent.clock_s;
         // Blocks of about a twentieth of a second.
         if seconds < 0.025 {
             self.block = (self.block * 2).min(1 << 20);

@@ -257,6 +257,24 @@ pub struct Run {
     network_evaluations_on_earlier_paths: u64,
     network_evaluations_before_sampling: u64,
     rounds: Vec<RoundTrace>,
+    /// While it lasts, what had been counted when it began.
+    plain: Option<PlainStage>,
+}
+
+/// Plain swaps on the tuned ladder, as the first samples for a fit were collected: what an accelerator is
+/// held against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlainStage {
+    /// Iterations.
+    pub iterations: u64,
+    /// Round trips of all ladders.
+    pub round_trips: u64,
+    /// Target evaluations.
+    pub evaluations: u64,
+    /// Target evaluations of the tuning before.
+    pub tuning_evaluations: u64,
+    /// Rejection rate of each pair.
+    pub rejection_rates: Vec<f64>,
 }
 
 /// What a finished (or interrupted) run has found.
@@ -356,6 +374,7 @@ impl Run {
             network_evaluations_on_earlier_paths: 0,
             network_evaluations_before_sampling: 0,
             rounds: Vec::new(),
+            plain: None,
             stage: Stage::Tuning(0),
             stage_iterations: 0,
             fits: 0,
@@ -487,6 +506,15 @@ impl Run {
             stage => stage,
         };
         self.stage_iterations = 0;
+        if stage == Stage::Collecting && self.fits == 0 {
+            self.plain = Some(PlainStage {
+                iterations: 0,
+                round_trips: self.round_trips(),
+                evaluations: 0,
+                tuning_evaluations: self.evaluations(),
+                rejection_rates: Vec::new(),
+            });
+        }
         if stage == Stage::Sampling {
             self.evaluations_before_sampling = self.evaluations();
             self.network_evaluations_before_sampling = self.network_evaluations();
@@ -566,6 +594,15 @@ impl Run {
     fn begin_fit(&mut self) -> Result<()> {
         let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
         let (chains, dim) = (self.settings.chains, self.sampler.path.dim());
+        if let Some(before) = self.plain.clone().filter(|_| self.fits == 0) {
+            self.plain = Some(PlainStage {
+                iterations: self.stage_iterations,
+                round_trips: self.round_trips() - before.round_trips,
+                evaluations: self.evaluations() - before.tuning_evaluations,
+                tuning_evaluations: before.tuning_evaluations,
+                rejection_rates: Counts::rejection_rates(self.tuning_counts(), chains),
+            });
+        }
         let records = self.shards.iter().map(|s| &s.tuning);
         self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
         self.barrier_schedule = self.sampler.schedule.clone();
@@ -613,6 +650,11 @@ impl Run {
         }
         self.enter(Stage::Retuning(0));
         Ok(())
+    }
+
+    /// What plain swaps did on the tuned ladder, once an accelerator has been fitted.
+    pub fn plain_stage(&self) -> Option<&PlainStage> {
+        self.plain.as_ref().filter(|_| self.fits > 0)
     }
 
     /// What the last fit did, where there was one.
