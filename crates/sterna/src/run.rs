@@ -3,12 +3,12 @@
 use crate::acceleration::{Acceleration, CollectRecord, Collected, FitReport, Fitted, Fitting};
 use crate::adaptation::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes};
 use crate::ensemble::Ensemble;
-use crate::estimates::{LogZ, effective_sample_size, log_z, round_trip_rate};
+use crate::estimates::{LogZ, Series, effective_draws, log_z_of, round_trip_rate};
 use crate::explorer::Explorer;
 use crate::explorers::{Followed, Hmc, StepSizes};
 use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use crate::path::{AnnealingPath, Points};
-use crate::records::{BadPoint, Counts, SamplingRecord, TuningRecord};
+use crate::records::{BadPoint, Counts, Draws, SamplingRecord, TuningRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
 use crate::streams::{Phase, Streams};
 use crate::trace::{LadderTrace, RoundTrace};
@@ -749,11 +749,7 @@ impl Run {
         let iterations = self.records().next().expect("sampling has begun").counts.iterations;
         let rejection_rates = Counts::rejection_rates(counts.clone(), chains);
         let round_trips = self.round_trips();
-        let works: Vec<Vec<_>> = counts
-            .clone()
-            .flat_map(|c| c.pairs.chunks_exact(chains - 1))
-            .map(|pairs| pairs.iter().map(|p| (&p.forward[..], &p.backward[..])).collect())
-            .collect();
+        let weights: Vec<_> = self.records().flat_map(|r| r.weights()).collect();
         let series = self.coordinate_series();
         Results {
             iterations,
@@ -769,13 +765,10 @@ impl Run {
             round_trip_rate: round_trips as f64 / (iterations * self.settings.ensembles as u64) as f64,
             round_trip_rate_predicted: round_trip_rate(&rejection_rates),
             rejection_rates,
-            log_z: log_z(self.sampler.path.log_z_reference(), &works),
+            log_z: log_z_of(self.sampler.path.log_z_reference(), &weights),
             log_z_truth: self.sampler.path.log_z(),
             means: series.par_iter().map(|s| pooled_mean(s)).collect(),
-            ess: series
-                .par_iter()
-                .map(|s| effective_sample_size(&s.iter().map(|c| &c[..]).collect::<Vec<_>>()))
-                .collect(),
+            ess: series.par_iter().map(|s| effective_draws(s)).collect(),
             acceptance: Counts::acceptance(counts.clone(), chains),
             sizes: self.sizes.clone(),
             bad: (
@@ -790,13 +783,18 @@ impl Run {
         }
     }
 
-    /// `[coordinate][ladder][draw]` of the target chain.
-    fn coordinate_series(&self) -> Vec<Vec<Vec<f64>>> {
+    /// Takes the draws out, ladder after ladder: those since they were last taken out. Estimates do not need
+    /// them, so a run of any length fits into memory if its owner puts draws elsewhere now and then.
+    pub fn take_draws(&mut self) -> Vec<Draws> {
+        let records = self.shards.iter_mut().filter_map(|s| s.sampling.as_mut());
+        records.flat_map(|r| r.draws.iter_mut().map(Draws::take)).collect()
+    }
+
+    /// `[coordinate][ladder]` of the target chain.
+    fn coordinate_series(&self) -> Vec<Vec<&Series>> {
         let dim = self.sampler.path.dim();
-        let ladders = || self.records().flat_map(|r| &r.draws);
-        (0..dim)
-            .map(|j| ladders().map(|d| d.x.iter().skip(j).step_by(dim).copied().collect()).collect())
-            .collect()
+        let all = || self.records().flat_map(|r| &r.series);
+        (0..dim).map(|j| all().skip(j).step_by(dim).collect()).collect()
     }
 }
 
@@ -831,8 +829,8 @@ fn look_for_support(path: &dyn AnnealingPath, streams: &Streams, drawn: usize) -
 }
 
 /// Mean over independent ladders of equal length, and its standard error.
-fn pooled_mean(ladders: &[Vec<f64>]) -> (f64, f64) {
-    let each: Vec<_> = ladders.iter().map(|l| crate::estimates::mean_with_error(l)).collect();
+fn pooled_mean(ladders: &[&Series]) -> (f64, f64) {
+    let each: Vec<_> = ladders.iter().map(|l| l.mean_with_error()).collect();
     let n = each.len() as f64;
     let variance: f64 = each.iter().map(|(_, e)| e * e).sum();
     (each.iter().map(|(m, _)| m).sum::<f64>() / n, variance.sqrt() / n)

@@ -180,6 +180,8 @@ impl Run {
                 cure: "a run can be made longer, not shorter",
             });
         }
+        let left = run.settings.iterations - done.unwrap_or(0);
+        run.shards.iter_mut().filter_map(|s| s.sampling.as_mut()).for_each(|s| s.reserve(left));
         if run.stage == Stage::Finished {
             run.stage_iterations = done.unwrap_or(0);
             run.stage = Stage::Sampling;
