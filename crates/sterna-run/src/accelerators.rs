@@ -24,7 +24,11 @@ pub struct Plan {
 }
 
 /// Sizes of a network: those given, else those of the preset.
-fn size(config: &Config, small: (usize, usize), paper: (usize, usize)) -> Result<(usize, usize), JobError> {
+pub(crate) fn size(
+    config: &Config,
+    small: (usize, usize),
+    paper: (usize, usize),
+) -> Result<(usize, usize), JobError> {
     let network = &config.network;
     known("network.preset", &network.preset, &["small", "paper"])?;
     let (layers, width) = if network.preset == "paper" { paper } else { small };
@@ -39,7 +43,7 @@ fn size(config: &Config, small: (usize, usize), paper: (usize, usize)) -> Result
     Ok((layers, width))
 }
 
-fn training(config: &Config) -> Result<Training, JobError> {
+pub(crate) fn training(config: &Config) -> Result<Training, JobError> {
     let t = &config.training;
     known("training.loss", &t.loss, &["skl", "forward-kl", "reverse-kl", "log-variance"])?;
     Ok(Training {

@@ -11,7 +11,9 @@ pub mod evaluate;
 pub mod job;
 pub mod molecules;
 pub mod points_file;
+pub mod stiff_flow;
 pub mod summary;
+pub mod train_stiff_flow;
 pub mod verify;
 
 pub use config::Config;
