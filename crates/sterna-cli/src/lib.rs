@@ -8,13 +8,16 @@ use progress::Bar;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use sterna_run::{Config, JobError, job};
+use sterna_run::{Config, JobError, Summary, job};
 
 const EXAMPLES: &str = "\
 Examples:
   sterna run                                   the built-in demo
   sterna run my.toml --out runs/mine           sample what the config says
   sterna run --set target.kind=dw4 --set chains.count=5 --seed 3
+  sterna resume runs/mine --iterations 200000  go on after a stop or a crash, or for longer
+  sterna watch runs/mine                       its progress, from another shell
+  sterna report runs/mine                      write runs/mine/report.html again
   sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
   sterna targets                               what is built in";
@@ -31,6 +34,8 @@ struct Cli {
 enum Command {
     /// Sample; with no config, the built-in demo
     Run(RunArgs),
+    /// Go on after a stop, a crash or with more iterations: same bits as an uninterrupted run
+    Resume(ResumeArgs),
     /// List the built-in targets: dimension, what is known exactly
     Targets,
     /// Log density and score of the config's target at points from a .json, .csv or .npy file
@@ -44,6 +49,19 @@ enum Command {
     Verify {
         /// The config (TOML)
         config: PathBuf,
+    },
+    /// Live progress of a run, from another shell
+    Watch {
+        /// The run folder
+        folder: PathBuf,
+    },
+    /// (Re)write the report of a run folder: one page that opens offline
+    Report {
+        /// The run folder
+        folder: PathBuf,
+        /// Print this one chart as SVG instead, for slides and papers
+        #[arg(long, value_name = "ID")]
+        chart: Option<String>,
     },
     /// Speed on this machine
     Bench,
@@ -70,6 +88,21 @@ struct RunArgs {
     json: bool,
 }
 
+#[derive(Args)]
+struct ResumeArgs {
+    /// The run folder
+    folder: PathBuf,
+    /// Iterations of sampling in all: as many as before, or more
+    #[arg(long)]
+    iterations: Option<u64>,
+    /// Threads: changes speed, never a bit of the result
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print the summary as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
 /// Runs the program: 0 well, 1 the run failed, 2 the input was wrong.
 pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
@@ -81,12 +114,15 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Run(arguments) => run(&arguments),
+        Command::Resume(arguments) => resume(&arguments),
         Command::Targets => {
             print::targets();
             Ok(())
         }
         Command::Evaluate { config, points } => evaluate(&config, &points),
         Command::Verify { config } => return verify(&config),
+        Command::Watch { folder } => progress::watch(&folder),
+        Command::Report { folder, chart } => report(&folder, chart.as_deref()),
         Command::Bench => {
             sterna_run::bench::print();
             Ok(())
@@ -134,14 +170,34 @@ fn run(arguments: &RunArgs) -> Result<(), JobError> {
         print::demo_introduction(&config);
     }
     let mut bar = Bar::new();
-    let summary = job::run(&config, &folder, &mut bar)?;
+    let summary = job::run(&config, &folder, &mut bar);
     bar.finish();
-    if arguments.json {
+    show(summary?, folder, arguments.json)
+}
+
+fn resume(arguments: &ResumeArgs) -> Result<(), JobError> {
+    let changes = job::Changes { iterations: arguments.iterations, threads: arguments.threads };
+    let mut bar = Bar::new();
+    let summary = job::resume(&arguments.folder, &changes, &mut bar);
+    bar.finish();
+    show(summary?, arguments.folder.clone(), arguments.json)
+}
+
+fn show(summary: Summary, folder: PathBuf, json: bool) -> Result<(), JobError> {
+    if json {
         print!("{}", summary.to_json());
     } else {
         print::summary(&summary, &folder);
     }
     if summary.finished { Ok(()) } else { Err(JobError::Stopped { folder }) }
+}
+
+fn report(folder: &Path, chart: Option<&str>) -> Result<(), JobError> {
+    match chart {
+        Some(id) => print!("{}", sterna_run::report::drawing(folder, id)?),
+        None => println!("{}", sterna_run::report::write(folder)?.display()),
+    }
+    Ok(())
 }
 
 fn evaluate(config: &Path, points: &Path) -> Result<(), JobError> {

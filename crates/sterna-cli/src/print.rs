@@ -120,6 +120,7 @@ pub fn summary(summary: &Summary, folder: &Path) {
         println!("\nalarm {}: {}", alarm.code, alarm.message);
     }
     println!("\nwritten to {}: summary.json, draws.nc, config.toml, log.jsonl", folder.display());
+    println!("report: {}", folder.join("report.html").display());
 }
 
 /// Populations of a molecule's basins.

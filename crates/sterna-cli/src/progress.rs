@@ -2,24 +2,37 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use sterna::run::Stage;
-use sterna_run::{Observer, Progress};
+use sterna_run::progress::{ProgressFile, Snapshot, StageClock, State};
+use sterna_run::{JobError, Observer, Progress};
 
 pub struct Bar {
     bar: Option<ProgressBar>,
-    stage: Option<String>,
+    style: Option<(String, bool)>,
     last_line: Instant,
-    stage_began: Instant,
+    clock: StageClock,
     stop: Arc<AtomicBool>,
 }
 
 impl Bar {
+    /// A bar that shows, and stops nothing.
+    pub fn quiet() -> Self {
+        Self {
+            bar: std::io::stderr().is_terminal().then(|| ProgressBar::new(1)),
+            style: None,
+            last_line: Instant::now(),
+            clock: StageClock::default(),
+            stop: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    /// A bar whose run stops on Ctrl-C.
     pub fn new() -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = stop.clone();
+        let bar = Self::quiet();
+        let flag = bar.stop.clone();
         // The second Ctrl-C stops at once.
         let handler = move || {
             if flag.swap(true, Ordering::SeqCst) {
@@ -29,14 +42,7 @@ impl Bar {
         };
         // Without a handler Ctrl-C stops at once, which is no reason not to run.
         let _ = ctrlc::set_handler(handler);
-        let now = Instant::now();
-        Self {
-            bar: std::io::stderr().is_terminal().then(|| ProgressBar::new(1)),
-            stage: None,
-            last_line: now,
-            stage_began: now,
-            stop,
-        }
+        bar
     }
 
     pub fn finish(&self) {
@@ -45,58 +51,83 @@ impl Bar {
         }
     }
 
-    fn enter(&mut self, name: &str, total: u64) {
-        self.stage_began = Instant::now();
-        self.stage = Some(name.to_string());
-        if let Some(bar) = &self.bar {
-            bar.reset();
-            bar.set_length(total);
-            let style = ProgressStyle::with_template(
-                "{prefix:>12} {bar:32} {percent:>3}%  {per_sec}  {eta} left  {msg}",
-            );
-            bar.set_style(style.expect("a fixed template"));
-            bar.set_prefix(name.to_string());
+    /// Shows a snapshot: any stage that knows its total as a bar, others as a turning sign.
+    pub fn show(&mut self, snapshot: &Snapshot) {
+        let Some(bar) = &self.bar else { return self.line(snapshot) };
+        let style = (snapshot.stage.clone(), snapshot.total > 0);
+        if self.style.as_ref() != Some(&style) {
+            let template = match style.1 {
+                true => "{prefix:>10} {bar:28} {percent:>3}%  {wide_msg}",
+                false => "{prefix:>10} {spinner}  {wide_msg}",
+            };
+            bar.set_style(ProgressStyle::with_template(template).expect("a fixed template"));
+            bar.set_prefix(snapshot.stage.clone());
+            self.style = Some(style);
+        }
+        bar.set_length(snapshot.total.max(1));
+        bar.set_position(snapshot.done.min(snapshot.total));
+        bar.set_message(snapshot.details());
+        bar.tick();
+    }
+
+    fn line(&mut self, snapshot: &Snapshot) {
+        if self.last_line.elapsed() < Duration::from_secs(5) {
+            return;
+        }
+        self.last_line = Instant::now();
+        let Snapshot { stage, done, total, .. } = snapshot;
+        match total {
+            0 => eprintln!("{stage}: {}", snapshot.details()),
+            total => eprintln!("{stage}: {done} of {total}, {}", snapshot.details()),
         }
     }
 }
 
 impl Observer for Bar {
     fn progress(&mut self, progress: &Progress) {
-        // Tuning is one bar over all its rounds.
-        let (name, done, total) = match progress.stage {
-            Stage::Tuning(round) | Stage::Retuning(round) => (
-                if matches!(progress.stage, Stage::Tuning(_)) { "tuning" } else { "retuning" },
-                round as u64 * progress.total + progress.done,
-                progress.rounds as u64 * progress.total,
-            ),
-            Stage::Collecting => ("collecting", progress.done, progress.total),
-            Stage::Fitting => ("training", progress.done, progress.total),
-            Stage::BurnIn => ("burn-in", progress.done, progress.total),
-            Stage::Sampling => ("sampling", progress.done, progress.total),
-            Stage::Finished => return,
-        };
-        if self.stage.as_deref() != Some(name) {
-            self.enter(name, total);
-        }
-        match &self.bar {
-            Some(bar) => {
-                bar.set_position(done);
-                bar.set_message(format!("{} round trips", progress.round_trips));
-            }
-            None if self.last_line.elapsed() > Duration::from_secs(5) => {
-                self.last_line = Instant::now();
-                let left =
-                    self.stage_began.elapsed().as_secs_f64() * (total - done) as f64 / done.max(1) as f64;
-                eprintln!(
-                    "{name}: {done} of {total} iterations, {} round trips, about {left:.0} s left",
-                    progress.round_trips
-                );
-            }
-            None => {}
+        if let Some(snapshot) = self.clock.snapshot(progress) {
+            self.show(&snapshot);
         }
     }
 
     fn should_stop(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
+    }
+}
+
+/// Shows the progress of a run that another process makes, until it ends.
+pub fn watch(folder: &Path) -> Result<(), JobError> {
+    let mut bar = Bar::quiet();
+    // The first line comes at once.
+    bar.last_line = Instant::now().checked_sub(Duration::from_secs(10)).unwrap_or(bar.last_line);
+    loop {
+        let file = ProgressFile::read(folder)?;
+        match &file.state {
+            State::Running if file.is_orphaned() => {
+                bar.finish();
+                return Err(JobError::Watched(format!(
+                    "nothing runs in {} any more: process {} ended without a word in {}",
+                    folder.display(),
+                    file.process,
+                    file.snapshot.stage
+                )));
+            }
+            State::Running => bar.show(&file.snapshot),
+            State::Finished => {
+                bar.finish();
+                println!("finished: {}", folder.join("report.html").display());
+                return Ok(());
+            }
+            State::Stopped => {
+                bar.finish();
+                println!("stopped on request; what was sampled: {}", folder.join("report.html").display());
+                return Ok(());
+            }
+            State::Failed(message) => {
+                bar.finish();
+                return Err(JobError::Watched(format!("the run in {} failed: {message}", folder.display())));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(500));
     }
 }

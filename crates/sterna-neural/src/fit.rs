@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use sterna::acceleration::{Collected, FitReport, Fitted, Fitting, PairReport};
 use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::accelerators::{Identity, PerPair};
+use sterna::estimates::Seen;
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::Streams;
+use sterna::{Batch, Schedule};
 
 use crate::losses::Loss;
 use crate::optimiser::{AdamConfig, Decay};
@@ -26,6 +28,8 @@ pub struct Training {
     pub seed: u64,
     /// Steps of the optimiser.
     pub steps: u64,
+    /// Steps that follow on the round-trip loss Σ r/(1 − r), which puts the effort on the worst pairs.
+    pub fine_tune: u64,
     /// Journeys of a step, in each direction.
     pub batch: usize,
     /// Learning rate at the beginning; it falls along a half cosine.
@@ -47,6 +51,7 @@ impl Default for Training {
         Self {
             seed: 1,
             steps: 3000,
+            fine_tune: 0,
             batch: 256,
             learning_rate: 1e-3,
             clip: 1.0,
@@ -96,7 +101,21 @@ impl Training {
             ..AdamConfig::default()
         }
     }
+
+    /// The optimiser of fine-tuning, which starts near a minimum.
+    pub(crate) fn gentle_adam(&self) -> AdamConfig {
+        let steps = self.fine_tune;
+        AdamConfig {
+            learning_rate: FINE_TUNING_RATE * self.learning_rate,
+            warm_up: (steps / 20).min(100),
+            decay: Decay::Cosine { steps, floor: 0.02 },
+            ..self.adam()
+        }
+    }
 }
+
+/// Learning rate of fine-tuning, relative to that of training.
+const FINE_TUNING_RATE: f64 = 0.5;
 
 /// Samples split into those that training sees and those that judge it.
 #[derive(Clone)]
@@ -130,15 +149,33 @@ impl Split {
     }
 
     /// At most this many training samples of a chain, evenly spread.
-    pub fn training_rows(&self, chain: usize, most: usize) -> sterna::Batch {
+    pub fn training_rows(&self, chain: usize, most: usize) -> Batch {
         let samples = &self.collected.samples[chain];
         let stride = self.trained.div_ceil(most).max(1);
         let rows = (0..self.trained).step_by(stride).flat_map(|i| samples.row(i)).copied();
-        sterna::Batch::from_vec(samples.dim(), rows.collect())
+        Batch::from_vec(samples.dim(), rows.collect())
+    }
+
+    /// Samples that were not trained on at all.
+    pub fn judging(collected: Collected) -> Self {
+        Self { collected: Arc::new(collected), trained: 0 }
+    }
+
+    /// Other samples at another schedule, with all else as it was.
+    pub fn with_samples(&self, schedule: Schedule, samples: Vec<Batch>) -> Collected {
+        let Collected { round, local_barrier, local_variance, .. } = &*self.collected;
+        let (local_barrier, local_variance) = (local_barrier.clone(), local_variance.clone());
+        Collected { round: *round, schedule, samples, local_barrier, local_variance }
+    }
+
+    /// The training samples of the target chain.
+    fn trained_on_target(&self) -> Batch {
+        let samples = self.collected.samples.last().expect("a ladder has chains");
+        Batch::from_vec(samples.dim(), samples.as_slice()[..self.trained * samples.dim()].to_vec())
     }
 
     /// At most this many held-out samples of a chain, evenly spread.
-    fn held_out(&self, chain: usize, most: usize) -> Vec<&[f64]> {
+    pub fn held_out(&self, chain: usize, most: usize) -> Vec<&[f64]> {
         let samples = &self.collected.samples[chain];
         let stride = (samples.rows() - self.trained).div_ceil(most).max(1);
         (self.trained..samples.rows()).step_by(stride).map(|i| samples.row(i)).collect()
@@ -155,6 +192,27 @@ pub trait Lesson: Send {
     fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]);
     /// Points at which a step evaluates the target, and the network.
     fn cost(&self) -> (u64, u64);
+    /// Why the last inputs could not be written, if they could not.
+    fn trouble(&mut self) -> Option<sterna::Error> {
+        None
+    }
+    /// What is left if training diverges: plain swaps.
+    fn failed(&self) -> sterna::Result<Fitted> {
+        let (accelerator, record) = (Arc::new(Identity), Arc::new([]));
+        Ok(Fitted { accelerator, path: None, record, report: FitReport::default() })
+    }
+
+    /// Whether there is a weight whose round-trip loss can be made small.
+    fn can_fine_tune(&self) -> bool {
+        false
+    }
+    /// Turns to the round-trip loss, from these weights: rows, inputs and costs are from now on its own.
+    ///
+    /// # Panics
+    /// Where this is impossible.
+    fn fine_tune(&mut self, _weights: Parameters<f32>) -> Result<Trainer<f32>> {
+        unreachable!("asked of a lesson that cannot")
+    }
     /// The accelerator of these weights, judged, and its file.
     fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted>;
 }
@@ -176,6 +234,12 @@ struct Notes {
     steps: u64,
     window: (f64, u64),
     losses: Vec<f64>,
+    /// Whether the round-trip loss is trained on by now, and its losses.
+    fine: bool,
+    fine_losses: Vec<f64>,
+    /// Points at which the target, and the network, were evaluated, and steps left out, before that.
+    earlier_cost: (u64, u64),
+    earlier_alarm: Option<String>,
     /// Why it came to nothing.
     failed: Option<String>,
 }
@@ -189,13 +253,39 @@ impl<L: Lesson> Course<L> {
         layout: Layout,
         report: FitReport,
     ) -> Self {
+        let training =
+            Training { fine_tune: if lesson.can_fine_tune() { training.fine_tune } else { 0 }, ..training };
         let buffers = vec![Vec::new(); lesson.inputs()];
         Self { lesson, training, trainer, layout, buffers, report, notes: Notes::default() }
     }
 
+    /// Turns to the round-trip loss.
+    fn begin_fine_tuning(&mut self, weights: Parameters<f32>) -> sterna::Result<()> {
+        self.notes.earlier_cost = self.cost();
+        self.notes.earlier_alarm = self.trainer.alarm();
+        self.notes.fine = true;
+        self.trainer = self.lesson.fine_tune(weights).map_err(into_library)?;
+        self.buffers.resize(self.lesson.inputs(), Vec::new());
+        Ok(())
+    }
+
+    /// Points at which the target, and the network, were evaluated so far.
+    fn cost(&self) -> (u64, u64) {
+        let (target, network) = self.lesson.cost();
+        let Notes { fine, steps, earlier_cost: earlier, .. } = &self.notes;
+        let steps = if *fine { steps - self.training.steps } else { *steps };
+        (earlier.0 + steps * target, earlier.1 + steps * network)
+    }
+
     fn step(&mut self) -> sterna::Result<()> {
+        if self.notes.steps == self.training.steps && !self.notes.fine {
+            self.begin_fine_tuning(self.trainer.averaged().clone())?;
+        }
         self.buffers.iter_mut().for_each(Vec::clear);
         self.lesson.fill(self.notes.steps, &mut self.buffers);
+        if let Some(error) = self.lesson.trouble() {
+            return Err(error);
+        }
         let inputs: Vec<&[f32]> = self.buffers.iter().map(|b| &b[..]).collect();
         let made = match self.trainer.step(self.lesson.rows(), &inputs) {
             Ok(made) => made,
@@ -205,12 +295,17 @@ impl<L: Lesson> Course<L> {
             }
             Err(error) => return Err(into_library(error)),
         };
-        let Notes { steps, window, losses, .. } = &mut self.notes;
+        let Notes { steps, window, losses, fine, fine_losses, .. } = &mut self.notes;
+        let (losses, before, planned) = match fine {
+            false => (losses, 0, self.training.steps),
+            true => (fine_losses, self.training.steps, self.training.fine_tune),
+        };
         *steps += 1;
         if made.loss.is_finite() {
             *window = (window.0 + made.loss, window.1 + 1);
         }
-        let ends = steps.is_multiple_of(self.training.steps.div_ceil(20)) || *steps == self.training.steps;
+        let done = *steps - before;
+        let ends = done.is_multiple_of(planned.div_ceil(20)) || done == planned;
         if ends && window.1 > 0 {
             losses.push(window.0 / window.1 as f64);
             *window = (0.0, 0);
@@ -223,7 +318,8 @@ impl<L: Lesson> Fitting for Course<L> {
     fn progress(&self) -> (u64, u64) {
         let steps = self.notes.steps;
         // A failed course is at its end.
-        (steps, if self.notes.failed.is_some() { steps } else { self.training.steps })
+        let all = self.training.steps + self.training.fine_tune;
+        (steps, if self.notes.failed.is_some() { steps } else { all })
     }
 
     fn advance(&mut self, most: u64) -> sterna::Result<()> {
@@ -237,20 +333,20 @@ impl<L: Lesson> Fitting for Course<L> {
     }
 
     fn finish(mut self: Box<Self>) -> sterna::Result<Fitted> {
-        let (target, network) = self.lesson.cost();
+        let (target, network) = self.cost();
         self.report.steps += self.notes.steps;
-        self.report.target_evaluations += self.notes.steps * target;
-        self.report.network_evaluations += self.notes.steps * network;
+        self.report.target_evaluations += target;
+        self.report.network_evaluations += network;
         self.report.losses = self.notes.losses.clone();
-        if let Some(message) = self.trainer.alarm() {
+        self.report.fine_tuning_losses = self.notes.fine_losses.clone();
+        for message in [self.notes.earlier_alarm.take(), self.trainer.alarm()].into_iter().flatten() {
             self.report.alarms.push(("training-skipped".into(), message));
         }
         if let Some(reason) = &self.notes.failed {
             let message = format!("training failed and plain swaps are used: {reason}");
             self.report.alarms.push(("training-diverged".into(), message));
             self.report.pairs.clear();
-            let report = self.report;
-            return Ok(Fitted { accelerator: Arc::new(Identity), path: None, record: Arc::new([]), report });
+            return Ok(Fitted { report: self.report, ..self.lesson.failed()? });
         }
         let mut fitted = self.lesson.graduate(self.trainer.averaged(), &mut self.report)?;
         fitted.report = self.report;
@@ -266,6 +362,9 @@ impl<L: Lesson> Fitting for Course<L> {
         let stored = from_bytes::<Notes>(saved.to_vec(), "training state").map_err(into_library)?;
         let state = stored.state(&self.layout).map_err(into_library)?;
         let state = state.ok_or_else(|| sterna::Error::Saved("it holds no state of an optimiser".into()))?;
+        if stored.description.fine && !self.notes.fine {
+            self.begin_fine_tuning(stored.parameters(&self.layout).map_err(into_library)?)?;
+        }
         self.trainer.restore(&state).map_err(into_library)?;
         self.notes = stored.description;
         Ok(())
@@ -328,6 +427,7 @@ pub(crate) fn guard(
     training: &Training,
     report: &mut FitReport,
 ) -> sterna::Result<Arc<dyn Accelerator>> {
+    report.seen = Seen::new(&split.trained_on_target());
     let ours = rejection_rates(&*accelerator, path, split, training.seed)?;
     let plain = rejection_rates(&Identity, path, split, training.seed)?;
     let judge = |(&rejection, &plain_rejection): (&f64, &f64)| PairReport {
@@ -370,6 +470,11 @@ pub fn into_library(error: Error) -> sterna::Error {
         Error::Config { field, value, reason } => sterna::Error::Setting { field, value, cure: reason },
         error => sterna::Error::Transport(Box::new(error)),
     }
+}
+
+/// The pair of a row where each pair should have as many rows as the others.
+pub(crate) fn spread(step: u64, row: usize, pairs: usize) -> usize {
+    ((step + row as u64) % pairs as u64) as usize
 }
 
 /// Streams of one round of training.

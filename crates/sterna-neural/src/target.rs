@@ -41,6 +41,11 @@ pub trait GraphTarget: Send + Sync {
         let graph = x.graph();
         graph.gradient(self.log_density(x), &[x])[0]
     }
+
+    /// Evaluations of the target that one derivative of its score takes, where it is not recorded.
+    fn derivative_evaluations(&self) -> u64 {
+        0
+    }
 }
 
 impl GraphTarget for Normal {
@@ -215,6 +220,18 @@ impl GraphTarget for HostTarget {
     fn score<'g>(&self, x: Value<'g>) -> Value<'g> {
         self.derivative(x, &[])
     }
+
+    /// Central differences.
+    fn derivative_evaluations(&self) -> u64 {
+        2
+    }
+}
+
+/// Any target inside graphs, so that every transport can be trained for it: see [`HostTarget`].
+///
+/// With the log-variance loss a controlled diffusion asks for nothing but its log density and score.
+pub fn host_target(target: Arc<dyn Target>) -> Arc<dyn GraphTarget> {
+    Arc::new(HostTarget::new(target))
 }
 
 impl Shared {

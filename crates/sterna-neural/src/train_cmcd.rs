@@ -11,11 +11,13 @@ use sterna::path::AnnealingPath;
 
 use crate::conditions::Conditioning;
 use crate::cpu::Cpu;
-use crate::fit::{Course, Lesson, Split, Training, guard, into_library, partly_plain, streams};
+use crate::egnn::EgnnDriftConfig;
+use crate::fit::{Course, Lesson, Split, Training, guard, into_library, partly_plain, spread, streams};
 use crate::graph::Graph;
 use crate::losses::{CmcdInputs, CmcdNetwork, GraphPath, Loss};
 use crate::mlp::{Hidden, MlpDriftConfig};
 use crate::parameters::{Layout, Parameters};
+use crate::particles::Particles;
 use crate::target::GraphTarget;
 use crate::training::{Trainer, TrainingStreams};
 use crate::transport::NeuralDrift;
@@ -29,6 +31,8 @@ pub struct CmcdSize {
     pub steps: usize,
     /// Hidden layers of the drift.
     pub hidden: Hidden,
+    /// Points that are mean-free positions of particles get a drift that turns and permutes with them.
+    pub particles: Option<Particles>,
     /// Variance of a step's noise relative to the local variance, per unit of barrier between the chains
     /// of a pair, that training starts from.
     pub noise: f64,
@@ -76,13 +80,22 @@ impl TrainCmcd {
             return wrong("accelerator.noise", size.noise.to_string(), "it must be positive");
         }
         size.hidden.check()?;
+        if let Some(particles) = size.particles.filter(|p| p.dim() != target.dim()) {
+            return Err(Error::Dimension { expected: particles.dim(), given: target.dim() });
+        }
         Ok(Self { path, target, size, training })
     }
 
     fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
         let (training, dim) = (&self.training, self.target.dim());
         let conditioning = Conditioning::new(collected.schedule.betas())?;
-        let drift = NetworkConfig::MlpDrift(MlpDriftConfig { dim, hidden: self.size.hidden, conditioning });
+        let hidden = self.size.hidden;
+        let drift = match self.size.particles {
+            None => NetworkConfig::MlpDrift(MlpDriftConfig { dim, hidden, conditioning }),
+            Some(particles) => {
+                NetworkConfig::EgnnDrift(EgnnDriftConfig { particles, hidden, species: vec![], conditioning })
+            }
+        };
         let earlier_weights = earlier
             .filter(|e| !e.record.is_empty())
             .map(|e| from_bytes::<CmcdDescription>(e.record.to_vec(), "the round before"))
@@ -104,14 +117,17 @@ impl TrainCmcd {
         };
         let graph = Graph::new();
         let inputs = CmcdInputs::record(&graph, &network);
-        let path = GraphPath::from_standard_normal(self.target.clone());
-        let loss = network.loss(training.loss, &path, &inputs);
+        let graph_path = GraphPath::from_standard_normal(self.target.clone());
+        let path = &graph_path;
+        let loss = network.loss(training.loss, path, &inputs);
         let device = Arc::new(Cpu::new(training.threads));
         let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
         let directions = if matches!(training.loss, Loss::ForwardKl | Loss::ReverseKl) { 1 } else { 2 };
         let rows = training.batch * directions;
         let lesson = CmcdLesson {
             path: self.path.clone(),
+            graph_path,
+            fine: false,
             streams: streams(training, collected.round),
             split: Split::new(collected),
             keys: (0..rows as u32).collect(),
@@ -134,10 +150,7 @@ impl Fit for TrainCmcd {
     fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
         let stored: Stored<CmcdDescription> =
             from_bytes(record.to_vec(), "the drift's weights").map_err(into_library)?;
-        let mut layout = Layout::new();
-        let network = stored.description.build(&mut layout).map_err(into_library)?;
-        let accelerator = accelerator(&network, &stored.parameters(&layout).map_err(into_library)?)?;
-        let accelerator = partly_plain(accelerator, stored.description.plain.clone());
+        let (accelerator, _) = stored.description.restore(&stored)?;
         Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
     }
 }
@@ -151,6 +164,14 @@ impl CmcdDescription {
         };
         Ok(CmcdNetwork::new(layout, drift, self.steps, &self.start))
     }
+
+    /// The accelerator of a file, and the length of its points.
+    pub(crate) fn restore<D>(&self, stored: &Stored<D>) -> sterna::Result<(Arc<dyn Accelerator>, usize)> {
+        let mut layout = Layout::new();
+        let network = self.build(&mut layout).map_err(into_library)?;
+        let accelerator = accelerator(&network, &stored.parameters(&layout).map_err(into_library)?)?;
+        Ok((partly_plain(accelerator, self.plain.clone()), network.dim()))
+    }
 }
 
 /// A drift in f32 shapes the proposals; its values serve simulation and density alike.
@@ -162,6 +183,9 @@ fn accelerator(network: &CmcdNetwork, weights: &Parameters<f32>) -> sterna::Resu
 
 struct CmcdLesson {
     path: Arc<dyn AnnealingPath>,
+    graph_path: GraphPath,
+    /// Whether rows come in twos, for the round-trip loss.
+    fine: bool,
     split: Split,
     streams: TrainingStreams,
     training: Training,
@@ -174,7 +198,7 @@ struct CmcdLesson {
 
 impl Lesson for CmcdLesson {
     fn rows(&self) -> usize {
-        self.keys.len()
+        if self.fine { self.keys.len() / 2 } else { self.keys.len() }
     }
 
     fn inputs(&self) -> usize {
@@ -183,11 +207,12 @@ impl Lesson for CmcdLesson {
 
     fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]) {
         let pairs = self.split.pairs();
-        for row in 0..self.rows() {
+        for row in 0..self.keys.len() {
             let mut choices = self.streams.choices(step, row);
-            let pair = choices.below(pairs);
+            let pair = if self.fine { spread(step, row / 2, pairs) } else { choices.below(pairs) };
             let (low, high) = self.split.ends(pair);
             let forward = match self.training.loss {
+                _ if self.fine => row % 2 == 0,
                 Loss::ForwardKl => true,
                 Loss::ReverseKl => false,
                 Loss::Skl | Loss::LogVariance => row % 2 == 0,
@@ -204,8 +229,29 @@ impl Lesson for CmcdLesson {
     }
 
     fn cost(&self) -> (u64, u64) {
-        let points = (self.rows() * (self.network.steps() + 1)) as u64;
-        (points, points)
+        let (journeys, steps) = (self.keys.len() as u64, self.network.steps() as u64);
+        // Derivatives go through the scores of all points but the first.
+        let derivatives = match self.training.loss {
+            Loss::LogVariance if !self.fine => 0,
+            _ => self.graph_path.derivative_evaluations() * steps,
+        };
+        (journeys * (steps + 1 + derivatives), journeys * (steps + 1))
+    }
+
+    fn can_fine_tune(&self) -> bool {
+        true
+    }
+
+    fn fine_tune(&mut self, weights: Parameters<f32>) -> Result<Trainer<f32>> {
+        self.fine = true;
+        let rows = 2 * self.training.batch;
+        self.keys = (0..rows as u32).collect();
+        self.noise = Batch::zeros(rows, self.network.steps() * self.network.dim());
+        let graph = Graph::new();
+        let inputs = CmcdInputs::record_twos(&graph, &self.network);
+        let loss = self.network.round_trip_loss(&self.graph_path, &inputs);
+        let device = Arc::new(Cpu::new(self.training.threads));
+        Trainer::new(device, &graph, loss, &[], &self.layout, weights, self.training.gentle_adam())
     }
 
     fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {

@@ -11,9 +11,9 @@ use sterna::path::AnnealingPath;
 use crate::Result;
 use crate::conditions::{Conditioning, Conditions};
 use crate::cpu::Cpu;
-use crate::fit::{Course, Lesson, Split, Training, guard, into_library, partly_plain, streams};
-use crate::graph::Graph;
-use crate::losses::{GraphPath, Loss, check_flow_loss, flow_divergences};
+use crate::fit::{Course, Lesson, Split, Training, guard, into_library, partly_plain, spread, streams};
+use crate::graph::{Graph, Value};
+use crate::losses::{GraphPath, Loss, check_flow_loss, flow_divergences, round_trip_loss};
 use crate::mlp::Hidden;
 use crate::parameters::{Layout, Parameters};
 use crate::real::Real;
@@ -102,14 +102,21 @@ impl Fit for TrainFlow {
     fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
         let stored: Stored<FlowDescription> =
             from_bytes(record.to_vec(), "the flow's weights").map_err(into_library)?;
-        let FlowDescription { network: NetworkConfig::RealNvp(config), plain } = &stored.description else {
+        let (accelerator, _) = stored.description.restore(&stored)?;
+        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    }
+}
+
+impl FlowDescription {
+    /// The accelerator of a file, and the length of its points.
+    pub(crate) fn restore<D>(&self, stored: &Stored<D>) -> sterna::Result<(Arc<dyn Accelerator>, usize)> {
+        let NetworkConfig::RealNvp(config) = &self.network else {
             return Err(sterna::Error::Saved("the weights are not those of a flow".into()));
         };
         let mut layout = Layout::new();
         let network = config.build(&mut layout, "flow").map_err(into_library)?;
         let accelerator = accelerator(&network, &stored.parameters(&layout).map_err(into_library)?)?;
-        let accelerator = partly_plain(accelerator, plain.clone());
-        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+        Ok((partly_plain(accelerator, self.plain.clone()), config.dim))
     }
 }
 
@@ -126,10 +133,8 @@ impl TrainFlow {
             None => layout.initialise(training.seed),
         };
         let graph = Graph::new();
-        let conditions = Conditions::pair_inputs(&graph);
-        let [lower, upper] = ["x_lower", "x_upper"].map(|name| graph.input(name, self.target.dim()));
-        let path = GraphPath::from_standard_normal(self.target.clone());
-        let [up, down] = flow_divergences(&network, &path, &conditions, lower, upper);
+        let graph_path = GraphPath::from_standard_normal(self.target.clone());
+        let [up, down] = record(&graph, &network, &graph_path);
         let loss = match training.loss {
             Loss::ForwardKl => up.mean_rows(),
             Loss::ReverseKl => down.mean_rows(),
@@ -139,6 +144,8 @@ impl TrainFlow {
         let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
         let lesson = FlowLesson {
             path: self.path.clone(),
+            graph_path,
+            fine: false,
             streams: streams(training, collected.round),
             split: Split::new(collected),
             training: training.clone(),
@@ -151,6 +158,13 @@ impl TrainFlow {
     }
 }
 
+/// The divergences of both directions, of inputs "lower", "upper", "x_lower" and "x_upper".
+fn record<'g>(graph: &'g Graph, network: &RealNvp, path: &GraphPath) -> [Value<'g>; 2] {
+    let conditions = Conditions::pair_inputs(graph);
+    let [lower, upper] = ["x_lower", "x_upper"].map(|name| graph.input(name, network.dim()));
+    flow_divergences(network, path, &conditions, lower, upper)
+}
+
 /// The flow in f64, so that the way back is exact to rounding.
 fn accelerator(network: &RealNvp, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {
     let flow = NeuralFlow::<f64>::new(network.clone(), weights.convert(), Arc::new(Cpu::new(1)))
@@ -160,6 +174,9 @@ fn accelerator(network: &RealNvp, weights: &Parameters<f32>) -> sterna::Result<A
 
 struct FlowLesson {
     path: Arc<dyn AnnealingPath>,
+    graph_path: GraphPath,
+    /// Whether the round-trip loss is trained on, which asks which pair a row belongs to.
+    fine: bool,
     split: Split,
     streams: TrainingStreams,
     training: Training,
@@ -174,27 +191,45 @@ impl Lesson for FlowLesson {
     }
 
     fn inputs(&self) -> usize {
-        4
+        if self.fine { 5 } else { 4 }
     }
 
     fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]) {
         for row in 0..self.training.batch {
             let mut choices = self.streams.choices(step, row);
-            let pair = choices.below(self.split.pairs());
+            let pairs = self.split.pairs();
+            let pair = if self.fine { spread(step, row, pairs) } else { choices.below(pairs) };
             let (low, high) = self.split.ends(pair);
             inputs[0].push(low as f32);
             inputs[1].push(high as f32);
-            for (k, input) in inputs[2..].iter_mut().enumerate() {
+            for (k, input) in inputs[2..4].iter_mut().enumerate() {
                 input.extend(self.split.sample(pair + k, &mut choices).iter().map(|&x| f32::from_f64(x)));
+            }
+            if self.fine {
+                inputs[4].extend((0..pairs).map(|n| if n == pair { 1.0 } else { 0.0 }));
             }
         }
     }
 
     /// The start and the end of each journey are points of the target.
     fn cost(&self) -> (u64, u64) {
-        let directions = if matches!(self.training.loss, Loss::ForwardKl | Loss::ReverseKl) { 1 } else { 2 };
+        let one_way = matches!(self.training.loss, Loss::ForwardKl | Loss::ReverseKl) && !self.fine;
+        let directions = if one_way { 1 } else { 2 };
         let journeys = (self.training.batch * directions) as u64;
         (2 * journeys, journeys)
+    }
+
+    fn can_fine_tune(&self) -> bool {
+        true
+    }
+
+    fn fine_tune(&mut self, weights: Parameters<f32>) -> Result<Trainer<f32>> {
+        self.fine = true;
+        let graph = Graph::new();
+        let [up, down] = record(&graph, &self.network, &self.graph_path);
+        let loss = round_trip_loss(graph.input("which", self.split.pairs()), up + down);
+        let device = Arc::new(Cpu::new(self.training.threads));
+        Trainer::new(device, &graph, loss, &[], &self.layout, weights, self.training.gentle_adam())
     }
 
     fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {

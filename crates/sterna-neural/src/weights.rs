@@ -52,6 +52,16 @@ pub enum Network {
 }
 
 impl NetworkConfig {
+    /// The schedule that the network was made for, where it was made for one.
+    pub fn schedule(&self) -> Option<&[f64]> {
+        match self {
+            Self::MlpDrift(config) => Some(&config.conditioning.schedule),
+            Self::EgnnDrift(config) => Some(&config.conditioning.schedule),
+            Self::RealNvp(config) => Some(&config.conditioning.schedule),
+            Self::Energy(_) => None,
+        }
+    }
+
     /// Adds the network's parameters to `layout`.
     ///
     /// # Errors

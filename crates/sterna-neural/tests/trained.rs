@@ -215,7 +215,7 @@ fn every_loss_trains() {
         }
     }
     for loss in [Loss::Skl, Loss::LogVariance] {
-        let size = CmcdSize { steps: 3, hidden: Hidden::new(2, 16), noise: 0.1 };
+        let size = CmcdSize { steps: 3, hidden: Hidden::new(2, 16), particles: None, noise: 0.1 };
         let fit = TrainCmcd::new(path.clone(), Arc::new(target.clone()), size, quick(loss)).unwrap();
         let run = completed(path.clone(), settings(3), Arc::new(fit));
         assert_right(&run.results(), &[0.5, -0.3]);
@@ -239,7 +239,7 @@ fn a_fit_goes_on_where_it_was_left_and_comes_back_from_its_record() {
         local_variance: Batch::from_vec(2, vec![0.3; 8]),
     });
     let target = Arc::new(target);
-    let size = CmcdSize { steps: 2, hidden: Hidden::new(1, 8), noise: 0.1 };
+    let size = CmcdSize { steps: 2, hidden: Hidden::new(1, 8), particles: None, noise: 0.1 };
     let training = || Training { steps: 60, ..quick(Loss::Skl) };
     let fits: [Arc<dyn Fit>; 2] = [
         Arc::new(TrainFlow::new(path.clone(), target.clone(), TINY_FLOW, training()).unwrap()),

@@ -6,7 +6,7 @@ use crate::molecules;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal};
-use sterna_neural::GraphTarget;
+use sterna_neural::{GraphTarget, Particles};
 
 /// A built-in target, for the list that `sterna targets` prints.
 pub struct Builtin {
@@ -88,7 +88,7 @@ pub fn target(config: &TargetConfig) -> Result<Arc<dyn Target>, JobError> {
     })
 }
 
-/// The same target inside graphs, for losses.
+/// The same target inside graphs, for losses: as operations where it is known so, else called on the host.
 pub fn graph_target(config: &TargetConfig) -> Result<Arc<dyn GraphTarget>, JobError> {
     let dim = target(config)?.dim();
     Ok(match config.kind.as_str() {
@@ -97,8 +97,14 @@ pub fn graph_target(config: &TargetConfig) -> Result<Arc<dyn GraphTarget>, JobEr
         "many-well" => Arc::new(ManyWell::new(dim)),
         "normal" => Arc::new(normal(config)?.expect("the kind is normal")),
         "funnel" => Arc::new(Funnel::new(dim)),
-        _ => Arc::new(Banana::new(dim)),
+        "banana" => Arc::new(Banana::new(dim)),
+        _ => sterna_neural::host_target(target(config)?),
     })
+}
+
+/// The particles whose mean-free positions the target's points are, if they are that.
+pub fn particles(config: &TargetConfig) -> Option<Particles> {
+    (config.kind == "dw4").then_some(Particles::DW4)
 }
 
 /// The normal that a config names, if it names one.

@@ -8,8 +8,8 @@ mod trajectories;
 pub use map::FreeEnergyMap;
 pub use observe::{Basins, Observed, Population, Series, Watch, observe};
 
+use crate::checkpoint::write_whole;
 use crate::error::JobError;
-use crate::job::write_whole;
 use crate::summary::Summary;
 use serde_json::json;
 use std::path::Path;

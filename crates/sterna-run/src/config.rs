@@ -176,7 +176,11 @@ pub struct AcceleratorConfig {
     pub drift: Option<String>,
     /// `cmcd`: variance of a step's noise relative to the local variance, per unit of barrier.
     pub noise: f64,
-    /// `diffusion`: `exact`, where the target knows its own diffusion (gmm, normal).
+    /// `flow` and `cmcd`: a `transport.safetensors` of an earlier run, used on the schedule it was made for
+    /// instead of training a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// `diffusion`: `exact`, where the target knows its own diffusion (gmm, normal); trained if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<String>,
     /// `diffusion`: `exponential` or `euler`.
@@ -189,17 +193,20 @@ pub struct AcceleratorConfig {
 pub struct NetworkConfig {
     /// `small`, for CPUs, or `paper`: the sizes below where they are not given.
     pub preset: String,
-    /// `flow`: coupling layers. `cmcd`: hidden layers of the drift.
+    /// `flow`: coupling layers. `cmcd`, `diffusion`: hidden layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layers: Option<usize>,
     /// Width of hidden layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
+    /// On particles: whether the network turns and permutes with them (an EGNN), which it does if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equivariant: Option<bool>,
 }
 
 impl Default for NetworkConfig {
     fn default() -> Self {
-        Self { preset: "small".into(), layers: None, width: None }
+        Self { preset: "small".into(), layers: None, width: None, equivariant: None }
     }
 }
 
@@ -214,8 +221,12 @@ pub struct TrainingConfig {
     /// of the one before. If not given, once, and 3 times on molecules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
-    /// Steps of the optimiser in each round.
-    pub steps: u64,
+    /// Steps of the optimiser in each round; if not given, what a minute or two on two cores allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Steps that follow in each round on the round-trip loss, which puts the effort on the worst pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fine_tune: Option<u64>,
     /// Journeys of a step, in each direction.
     pub batch: usize,
     /// Learning rate at the beginning; it falls along a half cosine.
@@ -235,7 +246,8 @@ impl Default for TrainingConfig {
         Self {
             collect: None,
             rounds: None,
-            steps: 3000,
+            steps: None,
+            fine_tune: None,
             batch: 256,
             learning_rate: 1e-3,
             clip: 1.0,
@@ -256,6 +268,8 @@ pub struct RunConfig {
     pub burn_in: u64,
     /// Keep every so many draws.
     pub thin: u64,
+    /// Seconds between checkpoints.
+    pub checkpoint_seconds: f64,
 }
 
 /// `[output]`
@@ -352,6 +366,7 @@ impl Default for AcceleratorConfig {
             covariance: "diagonal".into(),
             drift: None,
             noise: 0.1,
+            transport: None,
             score: None,
             integrator: "exponential".into(),
         }
@@ -360,7 +375,7 @@ impl Default for AcceleratorConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { iterations: 100_000, burn_in: 1000, thin: 1 }
+        Self { iterations: 100_000, burn_in: 1000, thin: 1, checkpoint_seconds: 30.0 }
     }
 }
 
@@ -405,6 +420,17 @@ impl Config {
         self
     }
 
+    /// Undoes [`within`](Self::within).
+    pub fn seen_from(&self, folder: &Path) -> Self {
+        let mut config = self.clone();
+        for file in [&mut config.target.system, &mut config.target.positions].into_iter().flatten() {
+            if let Ok(name) = file.strip_prefix(folder) {
+                *file = name.to_path_buf();
+            }
+        }
+        config
+    }
+
     /// The resolved config as TOML.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a config is plain data")
@@ -413,7 +439,18 @@ impl Config {
     /// Whether a network is trained.
     pub fn trains(&self) -> bool {
         let accelerator = &self.accelerator;
-        accelerator.kind == "flow" || (accelerator.kind == "cmcd" && accelerator.drift.is_none())
+        let is_network = match accelerator.kind.as_str() {
+            "flow" => true,
+            "cmcd" => accelerator.drift.is_none(),
+            "diffusion" => accelerator.score.is_none(),
+            _ => false,
+        };
+        is_network && accelerator.transport.is_none()
+    }
+
+    /// How often an accelerator is fitted.
+    pub fn fits(&self) -> usize {
+        self.training.rounds.unwrap_or(if self.target.is_molecule() { 3 } else { 1 })
     }
 
     /// The library's settings; "auto" chains must have been resolved to a number.
@@ -433,6 +470,12 @@ impl Config {
                 return Err(JobError::Config("chains.count = \"auto\" needs a pilot run first".into()));
             }
         };
+        let seconds = self.run.checkpoint_seconds;
+        if !(seconds >= 0.0 && seconds.is_finite()) {
+            return Err(JobError::Config(format!(
+                "run.checkpoint_seconds = {seconds} is impossible: it must not be negative"
+            )));
+        }
         let step_size = match &self.explorer.step_size {
             StepSizeConfig::One(size) => StepSize::Fixed(*size),
             StepSizeConfig::Each(sizes) => StepSize::PerChain(sizes.clone()),
@@ -461,7 +504,7 @@ impl Config {
                 _ => Criterion::Fixed,
             },
             collect: self.training.collect.unwrap_or(if self.trains() || molecule { 20_000 } else { 5000 }),
-            fits: self.training.rounds.unwrap_or(if molecule { 3 } else { 1 }),
+            fits: self.fits(),
             burn_in: self.run.burn_in,
             iterations: self.run.iterations,
             thin: self.run.thin,

@@ -14,6 +14,8 @@ use sterna_molecule::{
 };
 use sterna_neural::Hidden;
 
+/// Steps of a flow's training in each round.
+const FLOW_STEPS: u64 = 4000;
 /// Kelvin, where the config does not say.
 const TEMPERATURE: f64 = 300.0;
 /// Kelvin of the reference, where the config does not say.
@@ -131,6 +133,11 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
     let temperatures = path.temperatures();
     let accelerator = &config.accelerator;
     known("accelerator.kind", &accelerator.kind, &["none", "scaling", "affine", "flow"])?;
+    if accelerator.transport.is_some() {
+        return wrong(
+            "accelerator.transport is not known for molecules: their transports are fitted anew".into(),
+        );
+    }
     let steps = usize::from(accelerator.kind != "none");
     if let Some(given) = accelerator.steps.filter(|&given| given != steps) {
         return wrong(format!(
@@ -149,7 +156,7 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
                 path: path.clone(),
                 layers,
                 hidden: Hidden::new(2, width),
-                training: accelerators::training(config)?,
+                training: accelerators::training(config, FLOW_STEPS, 0)?,
             }))
         }
         _ => None,
@@ -205,7 +212,7 @@ pub(crate) fn keep_files(config: &Config, folder: &Path) -> Result<Config, JobEr
                 name.set_extension(ending);
             }
             let bytes = std::fs::read(&*file).map_err(JobError::file("read", &*file))?;
-            crate::job::write_whole(&folder.join(&name), &bytes)?;
+            crate::checkpoint::write_whole(&folder.join(&name), &bytes)?;
             *file = name;
         }
     }

@@ -1,5 +1,6 @@
 //! `summary.json`: what a run found, for programs.
 
+use crate::alarms::{Alarm, Evidence};
 use crate::chemistry;
 use crate::config::Config;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use sterna::estimates::global_barrier;
 use sterna::run::{Results, Run, Stage};
 
 /// Seconds by stage.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Times {
     /// Tuning.
     pub tuning_s: f64,
@@ -18,15 +19,6 @@ pub struct Times {
     pub training_s: f64,
     /// Burn-in and sampling.
     pub sampling_s: f64,
-}
-
-/// Something a user should know.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Alarm {
-    /// Short name.
-    pub code: String,
-    /// What was seen, and what would help.
-    pub message: String,
 }
 
 /// A run's results with all that tells where they came from.
@@ -56,10 +48,7 @@ impl Summary {
     pub(crate) fn new(config: &Config, steps: usize, run: &Run, times: &Times) -> Self {
         let results = run.results();
         let training = run.fit_report().filter(|report| report.steps > 0).cloned();
-        let mut alarms = alarms(&results);
-        for (code, message) in training.iter().flat_map(|t| &t.alarms) {
-            alarms.push(Alarm { code: code.clone(), message: message.clone() });
-        }
+        let mut alarms = Evidence::new(run, &results, training.as_ref()).alarms();
         let molecule = match chemistry::observe(config, run) {
             Ok(molecule) => molecule,
             Err(error) => {
@@ -113,13 +102,20 @@ impl Summary {
     /// Points at which the network was evaluated in sampling: by the paper's count K + 1 for a controlled
     /// diffusion and 1 for a flow, for each journey of a pair that uses it.
     fn sampling_network_evaluations(&self) -> u64 {
-        let Some(training) = &self.training else { return 0 };
+        if self.config.accelerator.kind == "diffusion" {
+            // The learned path counts for itself, swaps and local moves alike.
+            return 0;
+        }
         let each = if self.config.accelerator.kind == "flow" { 1 } else { self.steps as u64 + 1 };
         let iterations = self.results.iterations;
         // Pairs 1, 3, … are proposed in iterations 1, 3, …
         let proposals = |n: usize| if n.is_multiple_of(2) { iterations.div_ceil(2) } else { iterations / 2 };
-        let pairs = training.pairs.iter().enumerate().filter(|(_, p)| !p.plain);
-        2 * each * self.config.chains.ensembles as u64 * pairs.map(|(n, _)| proposals(n)).sum::<u64>()
+        let plain = |n: usize| self.training.as_ref().is_some_and(|t| t.pairs.get(n).is_none_or(|p| p.plain));
+        if self.training.is_none() && self.config.accelerator.transport.is_none() {
+            return 0;
+        }
+        let pairs = (0..self.results.schedule.pairs()).filter(|&n| !plain(n));
+        2 * each * self.config.chains.ensembles as u64 * pairs.map(proposals).sum::<u64>()
     }
 
     /// The file's text.
@@ -182,12 +178,15 @@ impl Summary {
                 "target": r.evaluations + self.training_evaluations().0,
                 "sampling": r.sampling_evaluations,
                 "training": self.training_evaluations().0,
-                "network": self.training_evaluations().1 + self.sampling_network_evaluations(),
+                "network": self.training_evaluations().1
+                    + self.sampling_network_evaluations()
+                    + r.network_evaluations,
                 "network_training": self.training_evaluations().1,
             },
             "training": self.training.as_ref().map(|t| json!({
                 "steps": t.steps,
                 "losses": t.losses.iter().map(|&l| finite(l)).collect::<Vec<_>>(),
+                "fine_tuning_losses": t.fine_tuning_losses.iter().map(|&l| finite(l)).collect::<Vec<_>>(),
                 "rejection_rates": t.pairs.iter().map(|p| finite(p.rejection)).collect::<Vec<_>>(),
                 "plain_rejection_rates": t.pairs.iter().map(|p| finite(p.plain_rejection)).collect::<Vec<_>>(),
                 "replaced": t.pairs.iter().map(|p| p.plain).collect::<Vec<_>>(),
@@ -219,61 +218,4 @@ impl Summary {
             "alarms": self.alarms.iter().map(|a| json!({"code": a.code, "message": a.message})).collect::<Vec<_>>(),
         })
     }
-}
-
-fn alarms(r: &Results) -> Vec<Alarm> {
-    let mut out = Vec::new();
-    let mut alarm = |code: &str, message| out.push(Alarm { code: code.into(), message });
-    if let (count, Some(first)) = &r.bad {
-        alarm(
-            "bad-density",
-            format!(
-                "the target answered NaN or +inf at {count} proposals, which were rejected; the first in iteration {}, \
-                 on chain {}, replica {}, at {:?}",
-                first.iteration, first.chain, first.replica, first.point
-            ),
-        );
-    }
-    let worst =
-        r.rejection_rates.iter().copied().enumerate().fold((0, 0.0), |a, b| if b.1 > a.1 { b } else { a });
-    if worst.1 > 0.95 {
-        alarm(
-            "starving-pair",
-            format!(
-                "swaps between chains {} and {} are rejected {:.1}% of the time; more chains would help",
-                worst.0,
-                worst.0 + 1,
-                100.0 * worst.1
-            ),
-        );
-    }
-    if r.round_trips == 0 {
-        alarm(
-            "no-round-trip",
-            "no replica went from the reference to the target and back: draws may miss modes, and log Z may be \
-             wrong beyond its error; more chains or iterations are needed"
-                .into(),
-        );
-    } else if r.round_trips >= 20 && r.round_trip_rate < 0.3 * r.round_trip_rate_predicted {
-        alarm(
-            "low-exploration",
-            format!(
-                "round trips are {:.0}% of what the swaps allow: local moves are the bottleneck; more or longer ones \
-                 would help",
-                100.0 * r.round_trip_rate / r.round_trip_rate_predicted
-            ),
-        );
-    }
-    let gap = (r.log_z.forward - r.log_z.backward).abs();
-    if gap.is_nan() || gap > 1.0 + 10.0 * r.log_z.standard_error {
-        alarm(
-            "log-z-disagrees",
-            format!(
-                "log Z from forward weights ({:.3}) and from backward weights ({:.3}) disagree: the chains overlap too \
-                 little for either; trust BAR with caution, or use more chains",
-                r.log_z.forward, r.log_z.backward
-            ),
-        );
-    }
-    out
 }

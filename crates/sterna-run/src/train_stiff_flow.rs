@@ -78,7 +78,7 @@ impl Fit for TrainStiffFlow {
         let mut layout = Layout::new();
         let network = config.build(&mut layout);
         let training = &self.training;
-        let start = match earlier.filter(|earlier| !earlier.record.is_empty()) {
+        let start = match earlier {
             Some(earlier) => from_bytes::<Description>(earlier.record.to_vec(), "the round before")
                 .and_then(|stored| stored.parameters(&layout))
                 .map_err(into_library)?,
@@ -105,19 +105,14 @@ impl Fit for TrainStiffFlow {
     }
 
     fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
-        // A training that came to nothing left no record.
-        let accelerator: Arc<dyn Accelerator> = if record.is_empty() {
-            Arc::new(Identity)
-        } else {
-            let stored = from_bytes::<Description>(record.to_vec(), "the flow's weights");
-            let stored = stored.map_err(into_library)?;
-            let Description { network, affine, used } = &stored.description;
-            let affine = ConditionalAffine::from_parameters(&self.molecule, self.temperatures, affine);
-            let mut layout = Layout::new();
-            let flow = network.build(&mut layout);
-            let weights: Parameters<f32> = stored.parameters(&layout).map_err(into_library)?;
-            accelerator(&flow, &weights, &affine.map_err(stopped)?, used)?
-        };
+        let stored = from_bytes::<Description>(record.to_vec(), "the flow's weights");
+        let stored = stored.map_err(into_library)?;
+        let Description { network, affine, used } = &stored.description;
+        let affine = ConditionalAffine::from_parameters(&self.molecule, self.temperatures, affine);
+        let mut layout = Layout::new();
+        let flow = network.build(&mut layout);
+        let weights: Parameters<f32> = stored.parameters(&layout).map_err(into_library)?;
+        let accelerator = accelerator(&flow, &weights, &affine.map_err(stopped)?, used)?;
         Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
     }
 }
@@ -225,6 +220,12 @@ impl Lesson for StiffLesson {
         (journeys, journeys)
     }
 
+    /// The affine transport alone.
+    fn failed(&self) -> sterna::Result<Fitted> {
+        let weights = self.layout.initialise(self.fit.training.seed);
+        self.fitted(&weights, vec![false; self.split.pairs()])
+    }
+
     /// The flow is kept on those pairs where it rejects less than the affine transport on held-out samples.
     fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
         let pairs = self.split.pairs();
@@ -255,6 +256,12 @@ impl Lesson for StiffLesson {
                 plain: false,
             })
             .collect();
+        self.fitted(weights, used)
+    }
+}
+
+impl StiffLesson {
+    fn fitted(&self, weights: &Parameters<f32>, used: Vec<bool>) -> sterna::Result<Fitted> {
         let accelerator = accelerator(&self.network, weights, &self.affine, &used)?;
         let description =
             Description { network: self.config.clone(), affine: self.affine.parameters(), used };

@@ -2,8 +2,10 @@
 
 use crate::accelerator::Accelerator;
 use crate::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity};
+use crate::estimates::Seen;
 use crate::iteration::{Recorder, Step};
 use crate::path::AnnealingPath;
+use crate::records::Ladders;
 use crate::schedule::cumulative_barrier;
 use crate::transport::Drift;
 use crate::transports::Affine;
@@ -18,6 +20,8 @@ pub enum Acceleration {
     None,
     /// Known before the run; the schedule is tuned with it, on rejection rates.
     Given(Arc<dyn Accelerator>),
+    /// Made earlier for one schedule, which the run then keeps: tuning adapts local moves alone.
+    Kept(Arc<dyn Accelerator>, Schedule),
     /// Made from samples of the tuned ladder, then frozen.
     Fitted(Arc<dyn Fit>),
 }
@@ -25,7 +29,7 @@ pub enum Acceleration {
 impl Acceleration {
     pub(crate) fn at_start(&self) -> Arc<dyn Accelerator> {
         match self {
-            Self::Given(accelerator) => accelerator.clone(),
+            Self::Given(accelerator) | Self::Kept(accelerator, _) => accelerator.clone(),
             Self::None | Self::Fitted(_) => Arc::new(Identity),
         }
     }
@@ -94,8 +98,12 @@ pub struct FitReport {
     pub steps: u64,
     /// Mean loss of each twentieth of the last round's steps.
     pub losses: Vec<f64>,
+    /// Likewise of the steps that made the round-trip loss small, where there were any.
+    pub fine_tuning_losses: Vec<f64>,
     /// Each pair on held-out samples, after the last round.
     pub pairs: Vec<PairReport>,
+    /// Where the samples of the target chain lay that the last round was trained on.
+    pub seen: Option<Seen>,
     /// Points at which the target was evaluated inside losses.
     pub target_evaluations: u64,
     /// Points at which a network was evaluated inside losses.
@@ -213,6 +221,7 @@ impl Collected {
 }
 
 /// Keeps every replica's point, by chain.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct CollectRecord {
     chains: usize,
     /// `[copy · chains + chain]`: points one after the other.
@@ -233,6 +242,24 @@ impl CollectRecord {
         let of =
             |chain| records.clone().flat_map(move |r| r.points.iter().skip(chain).step_by(chains)).flatten();
         (0..chains).map(|chain| Batch::from_vec(dim, of(chain).copied().collect())).collect()
+    }
+}
+
+impl Ladders for CollectRecord {
+    fn append(&mut self, other: Self) {
+        self.points.extend(other.points);
+    }
+
+    fn split_off(&mut self, copies: usize) -> Self {
+        Self { chains: self.chains, points: self.points.split_off(copies * self.chains) }
+    }
+
+    fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
+        let length = self.points.first().map_or(0, Vec::len);
+        self.chains == chains
+            && self.points.len() == copies * chains
+            && length.is_multiple_of(dim)
+            && self.points.iter().all(|p| p.len() == length)
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Scratch {
     pub uniforms: Vec<f64>,
     /// What further moves of the same iteration did, kept apart from those that step sizes adapt to.
     pub aside: Vec<Moves>,
-    /// The last bad proposal of this iteration, if any: its place in `Rows`, and the point.
+    /// The bad proposal of this iteration with the first place in `Rows`, if any: that place, and the point.
     pub bad_point: Option<(usize, Vec<f64>)>,
 }
 

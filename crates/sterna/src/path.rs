@@ -7,7 +7,7 @@ use crate::{Batch, Evaluation, Result, Schedule};
 use std::sync::Arc;
 
 /// Points with what a path knows about them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Points {
     /// The points.
     pub x: Batch,
@@ -46,6 +46,37 @@ impl Points {
         self.score.set_rows(rows);
         self.log_reference.resize(rows, 0.0);
         self.target.set_rows(rows);
+    }
+
+    /// Adds other points.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.x.append(other.x);
+        self.log_density.extend(other.log_density);
+        self.score.append(other.score);
+        self.log_reference.extend(other.log_reference);
+        self.target.log_density.extend(other.target.log_density);
+        self.target.score.append(other.target.score);
+    }
+
+    /// Takes away the points from `row` on.
+    pub(crate) fn split_off(&mut self, row: usize) -> Self {
+        Self {
+            x: self.x.split_off(row),
+            log_density: self.log_density.split_off(row),
+            score: self.score.split_off(row),
+            log_reference: self.log_reference.split_off(row),
+            target: Evaluation {
+                log_density: self.target.log_density.split_off(row),
+                score: self.target.score.split_off(row),
+            },
+        }
+    }
+
+    /// Whether all parts have this size: a file may claim anything.
+    pub(crate) fn is_sound(&self, rows: usize, dim: usize) -> bool {
+        let numbers = [&self.log_density, &self.log_reference, &self.target.log_density];
+        let batches = [&self.x, &self.score, &self.target.score];
+        numbers.iter().all(|n| n.len() == rows) && batches.iter().all(|b| b.rows() == rows && b.dim() == dim)
     }
 
     /// Becomes the given rows of `other`, in that order.
@@ -147,8 +178,8 @@ pub trait AnnealingPath: Send + Sync {
         true
     }
 
-    /// The schedule that a run starts from, before tuning.
-    fn first_schedule(&self, chains: usize) -> Schedule {
+    /// The schedule of so many chains that a run starts from.
+    fn untuned_schedule(&self, chains: usize) -> Schedule {
         Schedule::uniform(chains)
     }
 
@@ -167,4 +198,14 @@ pub trait AnnealingPath: Send + Sync {
 
     /// Target evaluations since the path was made, in points.
     fn evaluations(&self) -> u64;
+
+    /// Evaluations of a network since the path was made, in points: none unless the path was learned.
+    fn network_evaluations(&self) -> u64 {
+        0
+    }
+
+    /// A schedule to begin tuning with, where the path knows a better one than the run's.
+    fn first_schedule(&self) -> Option<&Schedule> {
+        None
+    }
 }

@@ -5,10 +5,23 @@
 
 use crate::estimates::local_barrier;
 use crate::iteration::{Recorder, Step};
+use crate::trace::LadderTrace;
 use crate::{Batch, Result};
+use serde::{Deserialize, Serialize};
+
+/// A record of several ladders that can be joined and parted: a run goes on with another number of
+/// threads than it began with.
+pub(crate) trait Ladders: Sized {
+    /// Adds the ladders of another record, which follow on these.
+    fn append(&mut self, other: Self);
+    /// Takes away the ladders from `copies` on.
+    fn split_off(&mut self, copies: usize) -> Self;
+    /// Whether all parts belong to so many ladders: a file may claim anything.
+    fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool;
+}
 
 /// Local moves on one chain of one ladder.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocalMoves {
     /// Sum of acceptance probabilities.
     pub acceptance: f64,
@@ -19,7 +32,7 @@ pub struct LocalMoves {
 }
 
 /// A point at which the target answered NaN or +∞.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BadPoint {
     /// Iteration of the first such proposal.
     pub iteration: u64,
@@ -32,7 +45,7 @@ pub struct BadPoint {
 }
 
 /// Swaps of one pair in one ladder.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PairRecord {
     /// Sum of |tanh(Δ/2)|.
     pub rejection: f64,
@@ -47,7 +60,7 @@ pub struct PairRecord {
 }
 
 /// Counts that every round keeps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     chains: usize,
     /// `local[copy · chains + chain]`.
@@ -93,6 +106,11 @@ impl Counts {
         }
     }
 
+    /// The first bad point of the given ladders: earliest iteration, then first replica.
+    pub fn first_bad_point<'a>(counts: impl Iterator<Item = &'a Counts>) -> Option<&'a BadPoint> {
+        counts.filter_map(|c| c.bad_point.as_ref()).min_by_key(|b| (b.iteration, b.replica))
+    }
+
     /// Mean acceptance of the local moves of each chain, over the given ladders.
     pub fn acceptance<'a>(counts: impl Iterator<Item = &'a Counts> + Clone, chains: usize) -> Vec<f64> {
         (0..chains)
@@ -116,8 +134,35 @@ impl Counts {
     }
 }
 
+impl Ladders for Counts {
+    fn append(&mut self, other: Self) {
+        self.bad_point = Self::first_bad_point([&*self, &other].into_iter()).cloned();
+        self.local.extend(other.local);
+        self.pairs.extend(other.pairs);
+    }
+
+    fn split_off(&mut self, copies: usize) -> Self {
+        Self {
+            chains: self.chains,
+            local: self.local.split_off(copies * self.chains),
+            pairs: self.pairs.split_off(copies * (self.chains - 1)),
+            // It stays with the first ladders: all are asked together.
+            bad_point: None,
+            iterations: self.iterations,
+        }
+    }
+
+    fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
+        self.chains == chains
+            && self.local.len() == copies * chains
+            && self.pairs.len() == copies * (chains - 1)
+            && self.pairs.iter().all(|p| p.forward.len() == p.backward.len())
+            && self.bad_point.as_ref().is_none_or(|b| b.point.len() == dim)
+    }
+}
+
 /// What tuning learns from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TuningRecord {
     /// Moves and swaps.
     pub counts: Counts,
@@ -200,8 +245,38 @@ impl Recorder for TuningRecord {
     }
 }
 
+impl Ladders for TuningRecord {
+    fn append(&mut self, other: Self) {
+        self.counts.append(other.counts);
+        self.slopes.extend(other.slopes);
+        self.score_squares.append(other.score_squares);
+        self.row_betas.extend(other.row_betas);
+        self.row_slopes.extend(other.row_slopes);
+    }
+
+    fn split_off(&mut self, copies: usize) -> Self {
+        let rows = copies * self.counts.chains;
+        Self {
+            counts: self.counts.split_off(copies),
+            slopes: self.slopes.split_off(rows),
+            score_squares: self.score_squares.split_off(rows),
+            row_betas: self.row_betas.split_off(rows),
+            row_slopes: self.row_slopes.split_off(rows),
+        }
+    }
+
+    fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
+        let rows = copies * chains;
+        let lengths = [self.slopes.len(), self.row_betas.len(), self.row_slopes.len()];
+        self.counts.is_sound(copies, chains, dim)
+            && lengths == [rows; 3]
+            && self.score_squares.rows() == rows
+            && self.score_squares.dim() == dim
+    }
+}
+
 /// Draws of the target chain of one ladder.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Draws {
     /// Points, one after the other.
     pub x: Vec<f64>,
@@ -212,7 +287,7 @@ pub struct Draws {
 }
 
 /// What estimates are made from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SamplingRecord {
     /// Moves, swaps and their weights.
     pub counts: Counts,
@@ -222,6 +297,8 @@ pub struct SamplingRecord {
     pub round_trips: Vec<u64>,
     /// `[copy · chains + chain]`: points one after the other, where they are kept.
     pub trajectories: Vec<Vec<f64>>,
+    /// What people look at, ladder by ladder.
+    pub traces: Vec<LadderTrace>,
     round_trips_before: Vec<u64>,
     thin: u64,
     every: Option<u64>,
@@ -251,6 +328,7 @@ impl SamplingRecord {
             round_trips: vec![0; copies],
             trajectories: Vec::new(),
             every: None,
+            traces: (0..copies).map(|copy| LadderTrace::new(ensemble, copy)).collect(),
             round_trips_before: ensemble.index.iter().map(|i| i.round_trips()).collect(),
             thin,
         }
@@ -278,6 +356,9 @@ impl Recorder for SamplingRecord {
         for (copy, index) in ensemble.index.iter().enumerate() {
             self.round_trips[copy] = index.round_trips() - self.round_trips_before[copy];
         }
+        for (copy, trace) in self.traces.iter_mut().enumerate() {
+            trace.record(ensemble, copy);
+        }
         if self.counts.iterations.is_multiple_of(self.thin) {
             for (copy, draws) in self.draws.iter_mut().enumerate() {
                 let row = ensemble.row(copy, chains - 1);
@@ -293,6 +374,49 @@ impl Recorder for SamplingRecord {
             }
         }
         Ok(())
+    }
+}
+
+impl Ladders for SamplingRecord {
+    fn append(&mut self, other: Self) {
+        self.counts.append(other.counts);
+        self.draws.extend(other.draws);
+        self.round_trips.extend(other.round_trips);
+        self.traces.extend(other.traces);
+        self.trajectories.extend(other.trajectories);
+        self.round_trips_before.extend(other.round_trips_before);
+    }
+
+    fn split_off(&mut self, copies: usize) -> Self {
+        // None, or one for each chain.
+        let kept = self.trajectories.len() / self.draws.len().max(1) * copies;
+        Self {
+            counts: self.counts.split_off(copies),
+            trajectories: self.trajectories.split_off(kept),
+            every: self.every,
+            draws: self.draws.split_off(copies),
+            round_trips: self.round_trips.split_off(copies),
+            traces: self.traces.split_off(copies),
+            round_trips_before: self.round_trips_before.split_off(copies),
+            thin: self.thin,
+        }
+    }
+
+    fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
+        let lengths =
+            [self.draws.len(), self.round_trips.len(), self.round_trips_before.len(), self.traces.len()];
+        let whole = |d: &Draws| {
+            let draws = d.replica.len();
+            d.log_density.len() == draws && draws.checked_mul(dim) == Some(d.x.len())
+        };
+        self.counts.is_sound(copies, chains, dim)
+            && lengths == [copies; 4]
+            && self.draws.iter().all(whole)
+            && self.traces.iter().all(|trace| trace.is_sound(chains))
+            && self.trajectories.len() == if self.every.is_some() { copies * chains } else { 0 }
+            && self.trajectories.iter().all(|points| points.len().is_multiple_of(dim))
+            && self.every != Some(0)
+            && self.thin > 0
     }
 }
 

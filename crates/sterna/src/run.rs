@@ -11,12 +11,16 @@ use crate::path::{AnnealingPath, Points};
 use crate::records::{BadPoint, Counts, SamplingRecord, TuningRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
 use crate::streams::{Phase, Streams};
+use crate::trace::{LadderTrace, RoundTrace};
 use crate::{Error, Result};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+mod saved;
+
 /// How local moves get their step sizes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum StepSize {
     /// One number for all chains.
     Fixed(f64),
@@ -39,7 +43,7 @@ impl StepSize {
 }
 
 /// What the schedule is tuned on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Criterion {
     /// The local barrier λ(β), which does not saturate.
     Barrier,
@@ -50,7 +54,7 @@ pub enum Criterion {
 }
 
 /// Everything that defines a run, apart from the path.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Seed of all randomness.
     pub seed: u64,
@@ -190,7 +194,7 @@ impl Settings {
 }
 
 /// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
     /// In a tuning round, from 0.
     Tuning(usize),
@@ -209,8 +213,10 @@ pub enum Stage {
 }
 
 /// Some of the ladders with all they need: the unit that threads share out.
+#[derive(Serialize, Deserialize)]
 struct Shard {
     ensemble: Ensemble,
+    #[serde(skip)]
     work: Workspace,
     tuning: TuningRecord,
     collecting: CollectRecord,
@@ -237,13 +243,20 @@ pub struct Run {
     stage: Stage,
     stage_iterations: u64,
     fits: usize,
+    /// What the fit under way sees.
+    collected: Option<Arc<Collected>>,
     fitting: Option<Box<dyn Fitting>>,
     fitted: Option<Fitted>,
+    /// Record of the last fit that brought a path.
+    path_record: Option<Arc<[u8]>>,
     iteration: u64,
     local_barriers: Vec<f64>,
     barrier_schedule: Schedule,
     evaluations_on_earlier_paths: u64,
     evaluations_before_sampling: u64,
+    network_evaluations_on_earlier_paths: u64,
+    network_evaluations_before_sampling: u64,
+    rounds: Vec<RoundTrace>,
 }
 
 /// What a finished (or interrupted) run has found.
@@ -281,6 +294,10 @@ pub struct Results {
     pub evaluations: u64,
     /// Target evaluations of sampling alone.
     pub sampling_evaluations: u64,
+    /// Points at which a learned path asked its network, tuning included; transports count for themselves.
+    pub network_evaluations: u64,
+    /// Those of sampling alone.
+    pub sampling_network_evaluations: u64,
 }
 
 impl Run {
@@ -302,7 +319,14 @@ impl Run {
             StepSize::PerChain(sizes) => StepSizes::per_chain(sizes.clone(), dim),
             StepSize::Adapt { .. } | StepSize::Paper => StepSizes::fixed(chains, dim, 0.1),
         };
-        let schedule = path.first_schedule(chains);
+        let schedule = match &acceleration {
+            Acceleration::Kept(_, schedule) if schedule.chains() != chains => {
+                let cure = "the accelerator was made for a schedule of another number of chains";
+                return Err(Error::Setting { field: "chains.count", value: chains.to_string(), cure });
+            }
+            Acceleration::Kept(_, schedule) => schedule.clone(),
+            _ => path.untuned_schedule(chains),
+        };
         let sampler = Sampler {
             schedule: schedule.clone(),
             explorer: explorer(&settings, &sizes, &*path),
@@ -310,11 +334,9 @@ impl Run {
             accelerator: acceleration.at_start(),
             streams: Streams::new(settings.seed),
         };
-        let parts = rayon::current_num_threads().min(settings.ensembles);
-        let mut shards = Vec::with_capacity(parts);
+        let mut shards = Vec::new();
         let mut first = 0;
-        for part in 0..parts {
-            let copies = (settings.ensembles * (part + 1)) / parts - first;
+        for copies in parts(settings.ensembles) {
             let ensemble = Ensemble::start(&*sampler.path, &sampler.streams, &schedule, first, copies)?;
             let work = Workspace::new(&ensemble);
             let tuning = TuningRecord::new(copies, chains, dim, settings.round_iterations as usize);
@@ -331,11 +353,16 @@ impl Run {
             barrier_schedule: schedule,
             evaluations_on_earlier_paths: 0,
             evaluations_before_sampling: 0,
+            network_evaluations_on_earlier_paths: 0,
+            network_evaluations_before_sampling: 0,
+            rounds: Vec::new(),
             stage: Stage::Tuning(0),
             stage_iterations: 0,
             fits: 0,
+            collected: None,
             fitting: None,
             fitted: None,
+            path_record: None,
             iteration: 0,
             settings,
             acceleration,
@@ -462,6 +489,7 @@ impl Run {
         self.stage_iterations = 0;
         if stage == Stage::Sampling {
             self.evaluations_before_sampling = self.evaluations();
+            self.network_evaluations_before_sampling = self.network_evaluations();
             for shard in &mut self.shards {
                 let record =
                     SamplingRecord::new(&shard.ensemble, self.settings.iterations, self.settings.thin);
@@ -505,11 +533,13 @@ impl Run {
         let records = self.shards.iter().map(|s| &s.tuning);
         self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
         self.barrier_schedule = self.sampler.schedule.clone();
+        self.rounds.push(self.trace_round());
         let old = &self.sampler.schedule;
         // λ(β) is about plain swaps: an accelerator is judged by its own rejections.
         let by_rejections =
             self.settings.criterion == Criterion::Rejection || self.sampler.accelerator.steps() > 0;
-        let new = if self.settings.criterion == Criterion::Fixed {
+        let kept = matches!(self.acceleration, Acceleration::Kept(..));
+        let new = if kept || self.settings.criterion == Criterion::Fixed {
             old.clone()
         } else if by_rejections {
             old.equalise_rejections(&Counts::rejection_rates(self.tuning_counts(), chains))
@@ -551,7 +581,8 @@ impl Run {
         for shard in &mut self.shards {
             shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
         }
-        self.fitting = Some(fit.begin(collected, self.fitted.as_ref())?);
+        self.fitting = Some(fit.begin(collected.clone(), self.fitted.as_ref())?);
+        self.collected = Some(collected);
         Ok(())
     }
 
@@ -559,16 +590,23 @@ impl Run {
     fn finish_fit(&mut self) -> Result<()> {
         let Some(fitting) = self.fitting.take() else { return Ok(()) };
         let fitted = fitting.finish()?;
+        self.collected = None;
         self.fits += 1;
         self.sampler.accelerator = fitted.accelerator.clone();
         let path = fitted.path.clone();
+        let record = fitted.record.clone();
         self.fitted = Some(fitted);
         let Some(path) = path else {
             self.enter_after_fit();
             return Ok(());
         };
-        self.evaluations_on_earlier_paths += self.sampler.path.evaluations();
+        self.evaluations_on_earlier_paths = self.evaluations();
+        self.network_evaluations_on_earlier_paths = self.network_evaluations();
         self.sampler.path = path;
+        self.path_record = Some(record);
+        if let Some(first) = self.sampler.path.first_schedule() {
+            self.sampler.schedule = first.clone();
+        }
         let betas = self.sampler.schedule.betas();
         for Shard { ensemble, .. } in &mut self.shards {
             let at: Vec<f64> = (0..ensemble.points.rows()).map(|row| betas[ensemble.chain(row)]).collect();
@@ -590,7 +628,44 @@ impl Run {
 
     /// Points at which the target was evaluated so far, outside fits.
     fn evaluations(&self) -> u64 {
-        self.evaluations_on_earlier_paths + self.sampler.path.evaluations()
+        // Wraps, since a restored run may sit on a path that has counted before.
+        self.evaluations_on_earlier_paths.wrapping_add(self.sampler.path.evaluations())
+    }
+
+    /// Points at which learned paths asked their networks so far, outside fits.
+    fn network_evaluations(&self) -> u64 {
+        self.network_evaluations_on_earlier_paths.wrapping_add(self.sampler.path.network_evaluations())
+    }
+
+    /// The round that ends, for people to look at.
+    fn trace_round(&self) -> RoundTrace {
+        let chains = self.settings.chains;
+        RoundTrace::new(
+            self.sampler.schedule.betas(),
+            &Counts::rejection_rates(self.tuning_counts(), chains),
+            self.barrier_curve().last().map_or(f64::NAN, |end| end.1),
+            &self.sizes.step_size,
+            &Counts::acceptance(self.tuning_counts(), chains),
+        )
+    }
+
+    /// How tuning went, round by round.
+    pub fn rounds(&self) -> &[RoundTrace] {
+        &self.rounds
+    }
+
+    /// What is remembered of sampling, ladder after ladder. Empty before sampling has begun.
+    pub fn traces(&self) -> impl Iterator<Item = &LadderTrace> + Clone {
+        self.records().flat_map(|record| &record.traces)
+    }
+
+    /// Rejection rate of each pair in what the present stage has recorded; NaN where nothing was.
+    pub fn rejection_rates_so_far(&self) -> Vec<f64> {
+        let chains = self.settings.chains;
+        match self.records().next() {
+            Some(_) => Counts::rejection_rates(self.records().map(|r| &r.counts), chains),
+            None => Counts::rejection_rates(self.tuning_counts(), chains),
+        }
     }
 
     /// (β, ∫₀^β λ) as the last tuning round found it.
@@ -664,10 +739,13 @@ impl Run {
             sizes: self.sizes.clone(),
             bad: (
                 counts.clone().flat_map(|c| &c.local).map(|l| l.bad).sum(),
-                counts.clone().find_map(|c| c.bad_point.clone()),
+                Counts::first_bad_point(counts.clone()).cloned(),
             ),
             evaluations: self.evaluations(),
             sampling_evaluations: self.evaluations() - self.evaluations_before_sampling,
+            network_evaluations: self.network_evaluations(),
+            sampling_network_evaluations: self.network_evaluations()
+                - self.network_evaluations_before_sampling,
         }
     }
 
@@ -679,6 +757,12 @@ impl Run {
             .map(|j| ladders().map(|d| d.x.iter().skip(j).step_by(dim).copied().collect()).collect())
             .collect()
     }
+}
+
+/// How many ladders each thread advances.
+fn parts(ensembles: usize) -> impl Iterator<Item = usize> {
+    let parts = rayon::current_num_threads().min(ensembles);
+    (0..parts).map(move |part| ensembles * (part + 1) / parts - ensembles * part / parts)
 }
 
 /// Two records of one iteration.

@@ -1,10 +1,10 @@
 //! From draws of the target chain to angles, populations and alarms.
 
 use super::FreeEnergyMap;
+use crate::alarms::Alarm;
 use crate::config::Config;
 use crate::error::JobError;
 use crate::molecules::run_molecule;
-use crate::summary::Alarm;
 use serde_json::{Map, Value, json};
 use sterna::estimates::{effective_sample_size, mean_with_error};
 use sterna::run::Run;

@@ -1,0 +1,324 @@
+//! How far a run has come: for the bar, for piped lines, and for watchers in another shell (`progress.json`).
+
+use crate::error::JobError;
+use crate::job::{Observer, Progress};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+use sterna::run::{Run, Stage};
+
+const FILE: &str = "progress.json";
+
+impl Progress {
+    /// Where a run stands.
+    pub fn of(run: &Run) -> Self {
+        let (stage, done, total) = run.progress();
+        let rates = run.rejection_rates_so_far();
+        let known = rates.iter().all(|rate| rate.is_finite());
+        let worst = rates.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+        Self {
+            stage,
+            rounds: run.settings().rounds,
+            done,
+            total,
+            round_trips: run.round_trips(),
+            barrier: known.then(|| rates.iter().sum()),
+            worst_pair: worst.filter(|_| known),
+        }
+    }
+}
+
+/// One line's worth of progress.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// What is being done.
+    pub stage: String,
+    /// Iterations or steps done in the stage.
+    pub done: u64,
+    /// How many it has; 0 if that is not known.
+    pub total: u64,
+    /// Done per second since the stage began.
+    pub rate: f64,
+    /// Round trips so far.
+    pub round_trips: u64,
+    /// Λ in what the stage has seen.
+    pub barrier: Option<f64>,
+    /// The pair that rejects most, from 0, and its rejection rate.
+    pub worst_pair: Option<(usize, f64)>,
+}
+
+impl Snapshot {
+    /// Seconds until the end of the stage, at the present rate.
+    pub fn left_s(&self) -> Option<f64> {
+        let left = self.total.saturating_sub(self.done) as f64 / self.rate;
+        (self.total > 0 && left.is_finite()).then_some(left)
+    }
+
+    /// Rate, time left, round trips, Λ and the worst pair, as far as they are known.
+    pub fn details(&self) -> String {
+        let mut parts = Vec::new();
+        if self.rate > 0.0 {
+            parts.push(format!("{:.*}/s", if self.rate < 10.0 { 1 } else { 0 }, self.rate));
+        }
+        if let Some(left) = self.left_s() {
+            let whole = left.ceil() as u64;
+            parts.push(match whole {
+                0..100 => format!("{whole} s left"),
+                100..6000 => format!("{} min left", whole.div_ceil(60)),
+                _ => format!("{} h {:02} min left", whole / 3600, whole / 60 % 60),
+            });
+        }
+        parts.push(format!(
+            "{} round trip{}",
+            self.round_trips,
+            if self.round_trips == 1 { "" } else { "s" }
+        ));
+        if let Some(barrier) = self.barrier {
+            parts.push(format!("Λ {barrier:.2}"));
+        }
+        if let Some((pair, rate)) = self.worst_pair {
+            parts.push(format!("worst pair {}–{}: {:.0}% rejected", pair, pair + 1, 100.0 * rate));
+        }
+        parts.join(", ")
+    }
+}
+
+/// Makes snapshots: knows when each stage began.
+#[derive(Debug, Default)]
+pub struct StageClock {
+    began: Option<(&'static str, Instant, u64)>,
+}
+
+impl StageClock {
+    /// The snapshot of some progress; none once all is done.
+    pub fn snapshot(&mut self, progress: &Progress) -> Option<Snapshot> {
+        // Tuning is one stage over all its rounds.
+        let (stage, done, total) = match progress.stage {
+            Stage::Tuning(round) | Stage::Retuning(round) => (
+                if matches!(progress.stage, Stage::Tuning(_)) { "tuning" } else { "retuning" },
+                round as u64 * progress.total + progress.done,
+                progress.rounds as u64 * progress.total,
+            ),
+            Stage::Collecting => ("collecting", progress.done, progress.total),
+            Stage::Fitting => ("training", progress.done, progress.total),
+            Stage::BurnIn => ("burn-in", progress.done, progress.total),
+            Stage::Sampling => ("sampling", progress.done, progress.total),
+            Stage::Finished => return None,
+        };
+        // A stage entered again, or a run taken up in its midst, has its own beginning.
+        let began = match self.began {
+            Some((name, time, first)) if name == stage && first <= done => (name, time, first),
+            _ => (stage, Instant::now(), done),
+        };
+        self.began = Some(began);
+        let seconds = began.1.elapsed().as_secs_f64();
+        let rate = if seconds > 0.0 { (done - began.2) as f64 / seconds } else { 0.0 };
+        Some(Snapshot {
+            stage: stage.into(),
+            done,
+            total,
+            rate,
+            round_trips: progress.round_trips,
+            barrier: progress.barrier,
+            worst_pair: progress.worst_pair,
+        })
+    }
+}
+
+/// How a run ended, if it did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It goes on.
+    Running,
+    /// To its end.
+    Finished,
+    /// On request, before its end.
+    Stopped,
+    /// By an error.
+    Failed(String),
+}
+
+/// `progress.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgressFile {
+    /// Number of the process, on its machine.
+    pub process: u32,
+    /// Name of that machine.
+    pub machine: String,
+    /// When this was written, in seconds since 1970.
+    pub time: f64,
+    /// Whether the run goes on.
+    pub state: State,
+    /// How far it has come.
+    pub snapshot: Snapshot,
+}
+
+impl ProgressFile {
+    /// Reads the file of a run folder.
+    pub fn read(folder: &Path) -> Result<Self, JobError> {
+        let path = folder.join(FILE);
+        let nothing = |why: String| {
+            let folder = folder.display();
+            JobError::Config(format!("nothing runs in {folder}: {why}"))
+        };
+        if !folder.exists() {
+            return Err(nothing("there is no such folder".into()));
+        }
+        let text = fs::read_to_string(&path).map_err(|_| nothing(format!("it has no {FILE}")))?;
+        serde_json::from_str(&text).map_err(|e| nothing(format!("{FILE} cannot be read: {e}")))
+    }
+
+    /// Whether the process that wrote this is known to be gone.
+    pub fn is_orphaned(&self) -> bool {
+        // SAFETY: signal 0 asks whether the process exists and does nothing to it.
+        let gone = || unsafe { libc::kill(self.process as libc::pid_t, 0) } != 0
+            && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+        self.state == State::Running && self.machine == machine() && gone()
+    }
+
+    /// Seconds since this was written.
+    pub fn age_s(&self) -> f64 {
+        now() - self.time
+    }
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+}
+
+/// This machine's name, so that a folder shared between machines is not misread.
+fn machine() -> String {
+    let mut name = [0u8; 256];
+    // SAFETY: the pointer and the length are of a live buffer; the last byte stays zero.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    String::from_utf8_lossy(name.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
+}
+
+/// Passes progress on to an observer and, about once a second, to `progress.json`.
+pub struct Watched<'a> {
+    inner: &'a mut dyn Observer,
+    path: PathBuf,
+    clock: StageClock,
+    written: Instant,
+    last: Snapshot,
+}
+
+impl<'a> Watched<'a> {
+    /// Begins with a file that says that the run is under way.
+    pub fn begin(folder: &Path, inner: &'a mut dyn Observer) -> Self {
+        let last = Snapshot { stage: "starting".into(), ..Snapshot::default() };
+        let watched = Self {
+            inner,
+            path: folder.join(FILE),
+            clock: StageClock::default(),
+            written: Instant::now(),
+            last,
+        };
+        watched.write(State::Running);
+        watched
+    }
+
+    /// Says how the run ended.
+    pub fn end(&self, state: State) {
+        self.write(state);
+    }
+
+    /// A disk that is full is no reason to stop sampling: errors are passed over, and a reader finds the
+    /// file before or the file after, never half of one.
+    fn write(&self, state: State) {
+        let file = ProgressFile {
+            process: std::process::id(),
+            machine: machine(),
+            time: now(),
+            state,
+            snapshot: self.last.clone(),
+        };
+        let beside = self.path.with_extension("json.partial");
+        let text = serde_json::to_string(&file).expect("plain data");
+        let _ = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &self.path));
+    }
+}
+
+impl Observer for Watched<'_> {
+    fn progress(&mut self, progress: &Progress) {
+        self.inner.progress(progress);
+        if let Some(snapshot) = self.clock.snapshot(progress) {
+            let entered = snapshot.stage != self.last.stage;
+            self.last = snapshot;
+            if entered || self.written.elapsed() > Duration::from_secs(1) {
+                self.written = Instant::now();
+                self.write(State::Running);
+            }
+        }
+    }
+
+    fn should_stop(&self) -> bool {
+        self.inner.should_stop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(stage: Stage, done: u64) -> Progress {
+        Progress {
+            stage,
+            rounds: 4,
+            done,
+            total: 100,
+            round_trips: 3,
+            barrier: Some(1.5),
+            worst_pair: Some((2, 0.61)),
+        }
+    }
+
+    #[test]
+    fn tuning_is_one_stage_and_every_total_a_bar() {
+        let mut clock = StageClock::default();
+        let at = clock.snapshot(&progress(Stage::Tuning(2), 50)).unwrap();
+        assert_eq!((at.stage.as_str(), at.done, at.total), ("tuning", 250, 400));
+        let at = clock.snapshot(&progress(Stage::Fitting, 7)).unwrap();
+        assert_eq!((at.stage.as_str(), at.done, at.total), ("training", 7, 100));
+        assert!(clock.snapshot(&progress(Stage::Finished, 0)).is_none());
+    }
+
+    #[test]
+    fn details_say_what_is_known() {
+        let mut snapshot = Snapshot {
+            stage: "sampling".into(),
+            done: 100,
+            total: 1100,
+            rate: 50.0,
+            round_trips: 3,
+            barrier: Some(1.5),
+            worst_pair: Some((2, 0.61)),
+        };
+        assert_eq!(
+            snapshot.details(),
+            "50/s, 20 s left, 3 round trips, Λ 1.50, worst pair 2–3: 61% rejected"
+        );
+        snapshot = Snapshot { stage: "training".into(), round_trips: 1, ..Snapshot::default() };
+        assert_eq!(snapshot.details(), "1 round trip");
+    }
+
+    #[test]
+    fn the_file_says_how_it_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(ProgressFile::read(folder.path()).unwrap_err().to_string().contains("nothing runs"));
+        let mut nobody = ();
+        let mut watched = Watched::begin(folder.path(), &mut nobody);
+        watched.progress(&progress(Stage::Sampling, 5));
+        let file = ProgressFile::read(folder.path()).unwrap();
+        assert_eq!((file.state.clone(), file.snapshot.stage.as_str()), (State::Running, "sampling"));
+        assert!(!file.is_orphaned() && file.age_s() < 60.0);
+        watched.end(State::Failed("no luck".into()));
+        assert_eq!(ProgressFile::read(folder.path()).unwrap().state, State::Failed("no luck".into()));
+        // No process has the largest number there is.
+        let gone = ProgressFile { process: i32::MAX as u32, ..file };
+        assert!(gone.is_orphaned());
+        assert!(!ProgressFile { machine: "elsewhere".into(), ..gone }.is_orphaned());
+    }
+}

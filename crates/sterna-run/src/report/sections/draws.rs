@@ -1,0 +1,128 @@
+//! What was drawn: the target chain against exact draws, where those are possible.
+
+use super::Section;
+use crate::report::chart::{Axis, Chart, Key};
+use crate::report::format::{count, number, significant, with_error};
+use crate::report::load::{Folder, Sample};
+use crate::report::numbers;
+use crate::traces::Histogram;
+
+/// Points of a scatter plot.
+const POINTS: usize = 1500;
+/// Marginals shown.
+const MARGINALS: usize = 4;
+
+pub fn section(folder: &Folder) -> Option<Section> {
+    let draws = folder.draws.as_ref()?;
+    let exact = folder.exact.as_ref();
+    let mut figures = Vec::new();
+    if draws.coordinates.len() >= 2 {
+        figures.push(pair_plot("pair-plot", "Draws of the target chain", draws, draws, "c1"));
+        figures.extend(exact.map(|exact| pair_plot("pair-plot-exact", "Exact draws", exact, draws, "c3")));
+    }
+    for i in 0..draws.coordinates.len().min(MARGINALS) {
+        figures.push(marginal(folder, draws, exact, i));
+    }
+    let compared =
+        if exact.is_some() { " This target can be drawn from exactly, for comparison." } else { "" };
+    Some(Section {
+        id: "draws",
+        title: "What was drawn?",
+        introduction: format!(
+            "Draws of the target chain, all ladders together. Coordinates with the smallest effective sample size come \
+             first: trouble shows there.{compared}"
+        ),
+        figures,
+    })
+}
+
+/// Bounds that hold nearly all values of both.
+fn bounds(a: &[f64], b: &[f64]) -> (f64, f64) {
+    let mut all: Vec<f64> = a.iter().chain(b).copied().filter(|x| x.is_finite()).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    let Some(last) = all.len().checked_sub(1) else { return (0.0, 1.0) };
+    let (low, high) = (all[last / 500], all[last - last / 500]);
+    let margin = 0.08 * (high - low);
+    (low - margin, high + margin)
+}
+
+fn pair_plot(id: &str, title: &str, shown: &Sample, draws: &Sample, class: &str) -> String {
+    // The lower coordinate across, whichever is slower.
+    let order = if draws.coordinates[0] < draws.coordinates[1] { [0, 1] } else { [1, 0] };
+    let [i, j] = order.map(|k| draws.coordinates[k]);
+    let [x, y] = order.map(|k| bounds(&draws.values[k], &shown.values[k]));
+    let stride = shown.values[0].len().div_ceil(POINTS).max(1);
+    let points = shown.values[0].len().div_ceil(stride);
+    let mut chart = Chart::new(
+        id,
+        title,
+        Axis::linear(&format!("coordinate {i}"), x.0, x.1),
+        Axis::linear(&format!("coordinate {j}"), y.0, y.1),
+    )
+    .height(400.0)
+    .caption(format!(
+        "{} of {} in the two slowest coordinates.",
+        count(points as u64),
+        count(shown.values[0].len() as u64)
+    ))
+    .description(format!("Scatter plot of {points} points in coordinates {i} and {j}."));
+    for k in (0..shown.values[0].len()).step_by(stride) {
+        let [a, b] = order.map(|axis| shown.values[axis][k]);
+        if a >= x.0 && a <= x.1 && b >= y.0 && b <= y.1 {
+            chart.dot(&format!("cloud {class}"), a, b, 2.2);
+            if k.is_multiple_of(5 * stride) {
+                chart.tip(a, b, format!("({}, {})", significant(a, 3), significant(b, 3)));
+            }
+        }
+    }
+    chart.figure()
+}
+
+fn marginal(folder: &Folder, draws: &Sample, exact: Option<&Sample>, i: usize) -> String {
+    let coordinate = draws.coordinates[i];
+    let values = &draws.values[i];
+    let empty = Histogram::around(&[&values[..], exact.map_or(&[], |e| &e.values[i][..])].concat());
+    let histogram = |values: &[f64]| {
+        let mut out = empty.clone();
+        out.add(values);
+        out.density()
+    };
+    let ours = histogram(values);
+    let theirs = exact.map(|e| histogram(&e.values[i]));
+    let top = ours.iter().chain(theirs.iter().flatten()).copied().fold(0.0, f64::max);
+    let ess = numbers(&folder.summary["ess"]["coordinates"]);
+    let means = numbers(&folder.summary["expectations"]["mean"]);
+    let errors = numbers(&folder.summary["expectations"]["standard_error"]);
+    let of = |list: &[f64]| list.get(coordinate).copied().unwrap_or(f64::NAN);
+    let words = format!(
+        "Mean {}; {} effective draws.",
+        with_error(of(&means), of(&errors)),
+        number(of(&ess).round())
+    );
+    let at = |b: usize| empty.low + b as f64 * empty.width;
+    let corners = |density: &[f64]| -> Vec<(f64, f64)> {
+        density.iter().enumerate().flat_map(|(b, &d)| [(at(b), d), (at(b + 1), d)]).collect()
+    };
+    let mut chart = Chart::new(
+        &format!("marginal-{i}"),
+        &format!("Coordinate {coordinate}"),
+        Axis::linear(&format!("coordinate {coordinate}"), empty.low, empty.high()),
+        Axis::linear("probability density", 0.0, 1.1 * top),
+    )
+    .height(220.0)
+    .caption(words.clone())
+    .description(format!("Histogram of coordinate {coordinate}. {words}"));
+    chart.area("c1", &corners(&ours), 0.0);
+    chart.line("c1 thin", &corners(&ours));
+    chart.key(Key::Area, "c1", "drawn");
+    if let Some(theirs) = &theirs {
+        chart.line("c2", &corners(theirs));
+        chart.key(Key::Line, "c2", "exact");
+    }
+    for (b, &d) in ours.iter().enumerate() {
+        let beside = theirs.as_ref().map_or(String::new(), |t| format!(", exact {}", significant(t[b], 3)));
+        let middle = at(b) + 0.5 * empty.width;
+        chart.tip(middle, d, format!("at {}: {}{beside}", significant(middle, 3), significant(d, 3)));
+    }
+    chart.figure()
+}

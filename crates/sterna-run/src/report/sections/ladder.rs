@@ -1,0 +1,191 @@
+//! The ladder itself: λ(β), the schedule, and the energies of all chains.
+
+use super::{Section, shade};
+use crate::report::chart::{Axis, Chart, Key};
+use crate::report::format::{number, significant};
+use crate::report::load::Folder;
+use crate::report::numbers;
+use crate::traces::Traces;
+
+pub fn section(folder: &Folder) -> Option<Section> {
+    let mut figures = Vec::new();
+    figures.extend(barrier(folder));
+    figures.extend(schedule(folder));
+    if let Some(traces) = &folder.traces {
+        figures.extend(energies(traces));
+    }
+    Some(Section {
+        id: "ladder",
+        title: "The ladder",
+        introduction: "Chains lead from the reference at β = 0 to the target at β = 1. Tuning places them so that every \
+                       pair has the same share of the barrier."
+            .into(),
+        figures,
+    })
+}
+
+/// An axis of β: logarithmic where most chains crowd near 0.
+fn beta_axis(betas: &[f64]) -> (Axis, bool) {
+    let small = betas.iter().copied().filter(|b| *b > 0.0).fold(1.0, f64::min);
+    let crowded = betas.len() > 3 && betas[betas.len() / 2] < 0.1;
+    match crowded {
+        true => (Axis::log("β (logarithmic; the reference at the left edge)", 0.5 * small, 1.0), true),
+        false => (Axis::linear("β, from reference to target", 0.0, 1.0), false),
+    }
+}
+
+fn barrier(folder: &Folder) -> Option<String> {
+    let betas = numbers(&folder.summary["local_barrier"]["beta"]);
+    let lambda = numbers(&folder.summary["local_barrier"]["lambda"]);
+    let known: Vec<(f64, f64)> = betas.iter().copied().zip(lambda).filter(|p| p.1.is_finite()).collect();
+    if known.len() < 2 {
+        return None;
+    }
+    let schedule = numbers(&folder.summary["schedule"]);
+    let (x, crowded) = beta_axis(&schedule);
+    // Per decade of β on a logarithmic axis: areas stay barriers.
+    let height = |p: &(f64, f64)| if crowded { p.0 * p.1 * std::f64::consts::LN_10 } else { p.1 };
+    let curve: Vec<(f64, f64)> =
+        known.iter().filter(|p| !crowded || p.0 > 0.0).map(|p| (p.0, height(p))).collect();
+    let top = curve.iter().map(|p| p.1).fold(0.0, f64::max);
+    let unit = if crowded { "barrier per decade of β" } else { "λ(β), barrier per unit of β" };
+    let mut chart = Chart::new("local-barrier", "Where the barrier is", x, Axis::linear(unit, -0.09 * top, 1.08 * top))
+        .caption("λ(β) for plain swaps, as the last tuning found it; its area is Λ. Ticks at the bottom are the chains.")
+        .description(format!(
+            "Local barrier at {} chains, largest {} at β = {}.",
+            known.len(),
+            number(top),
+            number(curve.iter().find(|p| p.1 == top).map_or(f64::NAN, |p| p.0))
+        ));
+    chart.area("c1", &curve, 0.0);
+    chart.line("c1", &curve);
+    for &(beta, height) in &curve {
+        chart.dot("c1", beta, height, 2.6);
+        chart.tip(beta, height, format!("β = {}: {}", significant(beta, 3), significant(height, 3)));
+    }
+    for &beta in &schedule {
+        chart.whisker("c2", beta, -0.09 * top, -0.03 * top);
+    }
+    chart.key(Key::Line, "c1", if crowded { "barrier density" } else { "λ(β)" });
+    chart.key(Key::Line, "c2", "chains");
+    Some(chart.figure())
+}
+
+fn schedule(folder: &Folder) -> Option<String> {
+    let betas = numbers(&folder.summary["schedule"]);
+    let chains = betas.len();
+    if chains < 3 {
+        return None;
+    }
+    let (axis, crowded) = beta_axis(&betas);
+    let axis = if crowded { Axis::log("β", 0.5 * betas[1], 1.0) } else { axis };
+    let axis = if crowded { axis } else { Axis::linear("β", 0.0, 1.0) };
+    let mut chart = Chart::new("schedule", "The schedule", Axis::whole("chain", chains, 0.4), axis)
+        .caption(if crowded {
+            "β of each chain; chain 0, at β = 0, lies below the axis."
+        } else {
+            "β of each chain."
+        })
+        .description(format!(
+            "β from chain 0 to {}: {}.",
+            chains - 1,
+            betas.iter().map(|b| significant(*b, 3)).collect::<Vec<_>>().join(", ")
+        ));
+    let points: Vec<(f64, f64)> = betas
+        .iter()
+        .enumerate()
+        .filter(|(_, b)| !crowded || **b > 0.0)
+        .map(|(n, &b)| (n as f64, b))
+        .collect();
+    chart.line("c1", &points);
+    for &(n, beta) in &points {
+        chart.dot("c1", n, beta, 3.0);
+        chart.tip(n, beta, format!("chain {n}: β = {}", significant(beta, 4)));
+    }
+    Some(chart.figure())
+}
+
+fn energies(traces: &Traces) -> Option<String> {
+    let histograms = &traces.energies;
+    let chains = histograms.len();
+    let filled = || histograms.iter().filter(|h| !h.counts.is_empty());
+    let (low, high) = (
+        filled().map(|h| h.low).fold(f64::INFINITY, f64::min),
+        filled().map(|h| h.high()).fold(f64::NEG_INFINITY, f64::max),
+    );
+    if low >= high {
+        return None;
+    }
+    let (what, whose) = match traces.energy.as_str() {
+        "target" => ("log density of the target, not normalised", "The target's log density"),
+        _ => ("log density of the chain, not normalised", "Each chain's own log density"),
+    };
+    // Drawn from high to low energy, as densities rise to the right.
+    let x = match traces.energy_top {
+        None => Axis::linear(what, low, high),
+        Some(_) => {
+            let depths = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5, 1e6, 1e7, 1e8];
+            let ticks = depths
+                .iter()
+                .map(|d: &f64| (-d.ln_1p(), if *d == 0.0 { "0".into() } else { format!("−{}", number(*d)) }));
+            Axis::linear(
+                &format!("{what}, relative to the highest seen (logarithmic)"),
+                -high.max(0.1),
+                -low.max(0.0),
+            )
+            .ticks(ticks.collect())
+        }
+    };
+    let side = if traces.energy_top.is_some() { -1.0 } else { 1.0 };
+    let tallest = filled().flat_map(|h| h.density()).fold(0.0, f64::max);
+    // Tall enough for neighbours to overlap a little, capped for the narrow ones.
+    let scale = |density: f64, own: f64| 1.8 * density / own * (own / tallest).powf(0.25);
+    let step = [1, 2, 5, 10, 20, 50].into_iter().find(|s| chains <= 16 * s).unwrap_or(100);
+    let name = |n: usize| match n {
+        0 => "reference".to_string(),
+        n if n + 1 == chains => "target".to_string(),
+        n => n.to_string(),
+    };
+    let ticks = (0..chains)
+        .filter(|n| n.is_multiple_of(step) && (*n == 0 || *n + step / 2 < chains - 1) || *n + 1 == chains);
+    let y =
+        Axis::linear("chain", -0.3, chains as f64 + 0.9).ticks(ticks.map(|n| (n as f64, name(n))).collect());
+    let mut chart = Chart::new("energies", "Energies of all chains", x, y)
+        .wide()
+        .height((90.0 + 22.0 * chains as f64).clamp(260.0, 640.0))
+        .caption(format!(
+            "{whose} at the points of each chain. Neighbours must overlap for plain swaps to pass."
+        ))
+        .description(format!(
+            "Histograms of log densities for {chains} chains, stacked from the reference to the target."
+        ));
+    for n in (0..chains).rev() {
+        let h = &histograms[n];
+        if h.counts.is_empty() {
+            continue;
+        }
+        let density = h.density();
+        let own = density.iter().copied().fold(0.0, f64::max);
+        if own <= 0.0 {
+            continue;
+        }
+        let at = |b: f64| side * (h.low + b * h.width);
+        let mut outline: Vec<(f64, f64)> = vec![(at(0.0), n as f64)];
+        outline
+            .extend(density.iter().enumerate().map(|(b, &d)| (at(b as f64 + 0.5), n as f64 + scale(d, own))));
+        outline.push((at(density.len() as f64), n as f64));
+        let class = shade(n, chains);
+        chart.area(&format!("ridge {class}"), &outline, n as f64);
+        chart.line(&class, &outline);
+        let peak = density.iter().position(|d| *d == own).unwrap_or(0);
+        let place = at(peak as f64 + 0.5);
+        let value = traces.energy_top.map_or(place, |top| top - (-place).exp_m1());
+        let lost = if h.not_finite > 0 { format!("; {} not finite", h.not_finite) } else { String::new() };
+        chart.tip(
+            place,
+            n as f64 + scale(own, own),
+            format!("chain {n}: most often near {}{lost}", significant(value, 4)),
+        );
+    }
+    Some(chart.figure())
+}

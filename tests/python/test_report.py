@@ -1,0 +1,205 @@
+"""The report as people meet it: in a browser, light, dark, on a phone, on paper; and `watch` from another shell."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree as xml
+
+import pytest
+
+from sterna_cli import PROGRAM, sterna, summary
+
+BROWSER = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
+FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+--disable-component-update --disable-sync --hide-scrollbars""".split()
+
+SMALL = dict(schedule__rounds=4, schedule__iterations=300, run__iterations=3000, run__burn_in=100)
+RUNS = {
+    "plain": dict(SMALL, target__kind="gmm", target__dim=4, chains__count=8, chains__ensembles=2),
+    "affine": dict(SMALL, target__kind="normal", target__dim=3, chains__count=4, accelerator__kind="affine"),
+    "trained": dict(SMALL, target__kind="dw4", chains__count=4, accelerator__kind="cmcd",
+                    accelerator__steps=2, network__width=16, network__layers=1, training__collect=300,
+                    training__steps=40, training__batch=32),
+}
+CHARTS = """index-process round-trips rejection-rates log-z overlap works pair-plot marginal-0 local-barrier schedule energies
+tuning-barrier tuning-steps acceptance step-sizes cost-time cost-evaluations""".split()
+MORE = {"plain": ["pair-plot-exact"], "affine": ["pair-plot-exact"], "trained": ["training-loss", "training-gain"]}
+
+# Put into a copy of the page: gathers errors from the beginning, and at the end looks around and leaves a note.
+LISTEN = """<script>window.seen = []; addEventListener("error", (e) => seen.push(String(e.message)));
+addEventListener("securitypolicyviolation", (e) => seen.push("blocked: " + e.blockedURI));</script>"""
+LOOK = """<script>addEventListener("load", () => {
+  const note = {errors: seen, charts: {}, tips: 0};
+  for (const figure of document.querySelectorAll("figure.chart")) {
+    const svg = [...figure.querySelectorAll("svg[role=img]")].find((s) => s.getBoundingClientRect().width > 0);
+    const box = svg.querySelector(".marks").getBBox();
+    note.charts[figure.id] = {width: box.width, height: box.height, title: svg.querySelector("title").textContent,
+      description: svg.querySelector("desc").textContent, labels: svg.querySelectorAll("text").length};
+    const [x, y] = JSON.parse(svg.dataset.points)[0];
+    const frame = svg.getBoundingClientRect(), scale = frame.width / svg.viewBox.baseVal.width;
+    svg.dispatchEvent(new PointerEvent("pointermove", {clientX: frame.left + x * scale, clientY: frame.top + y * scale}));
+    const tip = document.getElementById("tip");
+    if (!tip.hidden && tip.textContent.length > 3) note.tips += 1;
+    svg.dispatchEvent(new PointerEvent("pointerleave"));
+  }
+  const select = document.querySelector("#works select");
+  select.value = "0";
+  select.dispatchEvent(new Event("change"));
+  note.panels = [...document.querySelectorAll("#works .panel")].filter((p) => !p.hidden).length;
+  const paper = () => getComputedStyle(document.body).backgroundColor;
+  note.paper = paper();
+  document.getElementById("theme").click();
+  note.other = paper();
+  note.asked = performance.getEntriesByType("resource").map((r) => r.name);
+  note.wider = document.documentElement.scrollWidth - innerWidth;
+  const left = document.createElement("pre");
+  left.id = "note";
+  left.textContent = JSON.stringify(note);
+  document.body.append(left);
+});</script>"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    for name, settings in RUNS.items():
+        summary(folder / name, **settings)
+    return folder
+
+
+def browse(page, tmp_path, *flags, width=1200, height=2400):
+    """Opens a page with a fresh profile; the finished process."""
+    command = [BROWSER, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},{height}", *flags]
+    command += ["--enable-logging=stderr", "--virtual-time-budget=3000", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_browser_shows_every_chart_and_asks_for_nothing(runs, tmp_path, name, width):
+    text = (runs / name / "report.html").read_text()
+    page = tmp_path / "page.html"
+    page.write_text(text.replace("<head>", "<head>" + LISTEN).replace("</body>", LOOK + "</body>"))
+    done = browse(page, tmp_path, "--dump-dom", width=width)
+    assert "CONSOLE" not in done.stderr, done.stderr[-2000:]
+    note = json.loads(re.search(r'<pre id="note">(.*?)</pre>', done.stdout, re.S)[1].replace("&amp;", "&")
+                      .replace("&lt;", "<").replace("&gt;", ">"))
+    assert note["errors"] == [] and note["asked"] == []
+    missing = [chart for chart in CHARTS + MORE[name] if chart not in note["charts"]]
+    assert missing == []
+    for chart, found in note["charts"].items():
+        assert found["width"] > 50 and found["height"] > 5, (chart, found)
+        assert found["title"] and len(found["description"]) > 15 and found["labels"] >= 4, (chart, found)
+    assert note["tips"] == len(note["charts"]) and note["panels"] == 1
+    assert note["paper"] != note["other"]
+    assert note["wider"] <= 0, "the page is wider than the window"
+
+
+def test_what_does_not_apply_is_left_out(runs):
+    pages = {name: (runs / name / "report.html").read_text() for name in RUNS}
+    assert 'id="training"' in pages["trained"] and 'id="training"' not in pages["plain"]
+    assert 'id="pair-plot-exact"' not in pages["trained"]
+    for text in pages.values():
+        # The names of SVG's own world are no addresses.
+        assert "://" not in text and "Content-Security-Policy" in text and "NaN" not in text and "{{" not in text
+        assert "sterna run" in text and "[target]" in text
+
+
+def test_pictures(runs, tmp_path):
+    """Screenshots to look at: light, dark, narrow, and a PDF as printed."""
+    page = runs / "plain" / "report.html"
+    for name, width, flags in [("light", 1200, []), ("dark", 1200, ["--blink-settings=preferredColorScheme=0"]),
+                               ("narrow", 390, [])]:
+        picture = tmp_path / f"{name}.png"
+        browse(page, tmp_path, f"--screenshot={picture}", *flags, width=width, height=5200)
+        assert picture.stat().st_size > 50_000
+    paper = tmp_path / "paper.pdf"
+    browse(page, tmp_path, f"--print-to-pdf={paper}")
+    assert paper.read_bytes().startswith(b"%PDF")
+    light, dark = ((tmp_path / f"{n}.png").read_bytes() for n in ("light", "dark"))
+    assert light != dark
+
+
+def test_the_report_is_made_from_the_folder_alone(runs, tmp_path):
+    folder = tmp_path / "plain"
+    shutil.copytree(runs / "plain", folder)
+    before = (folder / "report.html").read_bytes()
+    (folder / "report.html").unlink()
+    done = sterna("report", folder)
+    assert done.returncode == 0 and done.stdout.strip() == str(folder / "report.html")
+    assert (folder / "report.html").read_bytes() == before
+    # Less to read is less to show, not an error.
+    for name in ("traces.json", "draws.nc", "log.jsonl"):
+        (folder / name).unlink()
+    assert sterna("report", folder).returncode == 0
+    text = (folder / "report.html").read_text()
+    assert 'id="rejection-rates"' in text and 'id="index-process"' not in text and 'id="pair-plot"' not in text
+
+
+def test_report_of_nothing_is_an_error(tmp_path):
+    done = sterna("report", tmp_path)
+    assert done.returncode == 2 and str(tmp_path) in done.stderr and "summary.json" in done.stderr
+    assert sterna("report", tmp_path / "nowhere").returncode == 2
+
+
+def test_a_chart_by_itself_is_an_svg_file(runs):
+    for chart in CHARTS:
+        done = sterna("report", runs / "plain", "--chart", chart)
+        assert done.returncode == 0, done.stderr
+        root = xml.fromstring(done.stdout)
+        assert root.tag.endswith("svg") and len(root.findall(".//{*}path")) > 1
+    done = sterna("report", runs / "plain", "--chart", "works-of-art")
+    assert done.returncode == 2 and "works" in done.stderr
+
+
+LONG = ["--set", "run.iterations=50000000", "--set", "run.thin=100000", "--set", "schedule.rounds=1",
+        "--set", "schedule.iterations=102", "--set", "chains.count=4", "--set", "target.dim=2"]
+
+
+def start(out):
+    run = subprocess.Popen([PROGRAM, "run", "--out", out, *LONG], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    for _ in range(100):
+        time.sleep(0.2)
+        file = out / "progress.json"
+        if file.exists() and json.loads(file.read_text())["snapshot"]["stage"] == "sampling":
+            return run
+    run.kill()
+    raise AssertionError("sampling did not begin")
+
+
+def test_watch_sees_a_run_to_its_end(tmp_path):
+    out = tmp_path / "out"
+    run = start(out)
+    watcher = subprocess.Popen([PROGRAM, "watch", out], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    time.sleep(7)
+    assert watcher.poll() is None
+    os.kill(run.pid, signal.SIGINT)
+    run.communicate(timeout=60)
+    said, progress = watcher.communicate(timeout=30)
+    assert watcher.returncode == 0 and "stopped on request" in said and "report.html" in said
+    lines = progress.splitlines()
+    assert len(lines) >= 2
+    for part in ("sampling: ", " of 50000000", "/s", "left", "round trip", "Λ", "worst pair"):
+        assert part in lines[-1], lines
+    # Later watchers are told the same at once.
+    assert "stopped on request" in sterna("watch", out).stdout
+
+
+def test_watch_says_when_nothing_runs(tmp_path, runs):
+    done = sterna("watch", tmp_path)
+    assert done.returncode == 2 and "nothing runs" in done.stderr
+    assert sterna("watch", tmp_path / "nowhere").returncode == 2
+    done = sterna("watch", runs / "plain")
+    assert done.returncode == 0 and "finished" in done.stdout
+    out = tmp_path / "out"
+    run = start(out)
+    run.kill()
+    run.communicate()
+    done = sterna("watch", out)
+    assert done.returncode == 1 and "nothing runs" in done.stderr and str(run.pid) in done.stderr
