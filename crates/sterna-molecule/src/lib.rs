@@ -19,6 +19,7 @@ mod fits;
 mod force_field;
 mod geometry;
 mod internal;
+mod internal_gradient;
 mod internal_kernel;
 mod internal_tree;
 mod kernel;
@@ -51,4 +52,6 @@ pub use tempered::TemperedPath;
 pub use topology::{AtomLabel, Topology};
 pub use torsion_moves::TorsionMoves;
 pub use trajectory::DcdWriter;
-pub use transports::{ChainSamples, ConditionalAffine, TemperatureScaling, Temperatures};
+pub use transports::{
+    ChainSamples, ConditionalAffine, Journeys, Refined, StiffMap, TemperatureScaling, Temperatures,
+};

@@ -90,7 +90,8 @@ impl Training {
         Ok(())
     }
 
-    pub(crate) fn adam(&self) -> AdamConfig {
+    /// The optimiser's settings.
+    pub fn adam(&self) -> AdamConfig {
         AdamConfig {
             learning_rate: self.learning_rate,
             warm_up: (self.steps / 20).min(100),
@@ -118,7 +119,7 @@ const FINE_TUNING_RATE: f64 = 0.5;
 
 /// Samples split into those that training sees and those that judge it.
 #[derive(Clone)]
-pub(crate) struct Split {
+pub struct Split {
     collected: Arc<Collected>,
     trained: usize,
 }
@@ -137,6 +138,7 @@ impl Split {
         (interval.lower, interval.upper)
     }
 
+    /// Number of pairs.
     pub fn pairs(&self) -> usize {
         self.collected.schedule.pairs()
     }
@@ -144,6 +146,14 @@ impl Split {
     /// A training sample of a chain.
     pub fn sample(&self, chain: usize, stream: &mut sterna::streams::RowStream) -> &[f64] {
         self.collected.samples[chain].row(stream.below(self.trained))
+    }
+
+    /// At most this many training samples of a chain, evenly spread.
+    pub fn training_rows(&self, chain: usize, most: usize) -> Batch {
+        let samples = &self.collected.samples[chain];
+        let stride = self.trained.div_ceil(most).max(1);
+        let rows = (0..self.trained).step_by(stride).flat_map(|i| samples.row(i)).copied();
+        Batch::from_vec(samples.dim(), rows.collect())
     }
 
     /// Samples that were not trained on at all.
@@ -173,7 +183,7 @@ impl Split {
 }
 
 /// What is particular to one kind of transport in training.
-pub(crate) trait Lesson: Send {
+pub trait Lesson: Send {
     /// Rows of a batch.
     fn rows(&self) -> usize;
     /// Inputs of the recorded loss.
@@ -208,7 +218,7 @@ pub(crate) trait Lesson: Send {
 }
 
 /// A training under way: steps of the optimiser on batches of a lesson.
-pub(crate) struct Course<L> {
+pub struct Course<L> {
     lesson: L,
     training: Training,
     trainer: Trainer<f32>,
@@ -365,7 +375,7 @@ impl<L: Lesson> Fitting for Course<L> {
 const JUDGES: usize = 1000;
 
 /// Rejection rate of every pair on held-out samples: r = E|tanh(Δ/2)|, Δ = log w(forward) − log w(backward).
-pub(crate) fn rejection_rates(
+pub fn rejection_rates(
     accelerator: &dyn Accelerator,
     path: &dyn AnnealingPath,
     split: &Split,
@@ -455,7 +465,7 @@ pub(crate) fn partly_plain(accelerator: Arc<dyn Accelerator>, plain: Vec<bool>) 
 }
 
 /// Our errors as the library's.
-pub(crate) fn into_library(error: Error) -> sterna::Error {
+pub fn into_library(error: Error) -> sterna::Error {
     match error {
         Error::Config { field, value, reason } => sterna::Error::Setting { field, value, cure: reason },
         error => sterna::Error::Transport(Box::new(error)),
@@ -468,6 +478,6 @@ pub(crate) fn spread(step: u64, row: usize, pairs: usize) -> usize {
 }
 
 /// Streams of one round of training.
-pub(crate) fn streams(training: &Training, round: usize) -> TrainingStreams {
+pub fn streams(training: &Training, round: usize) -> TrainingStreams {
     TrainingStreams::new(training.seed ^ (round as u64).wrapping_mul(0xA54F_F53A_5F1D_36F1))
 }

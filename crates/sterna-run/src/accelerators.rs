@@ -27,7 +27,11 @@ pub struct Plan {
 }
 
 /// Sizes of a network: those given, else those of the preset.
-fn size(config: &Config, small: (usize, usize), paper: (usize, usize)) -> Result<(usize, usize), JobError> {
+pub(crate) fn size(
+    config: &Config,
+    small: (usize, usize),
+    paper: (usize, usize),
+) -> Result<(usize, usize), JobError> {
     let network = &config.network;
     known("network.preset", &network.preset, &["small", "paper"])?;
     let (layers, width) = if network.preset == "paper" { paper } else { small };
@@ -43,7 +47,7 @@ fn size(config: &Config, small: (usize, usize), paper: (usize, usize)) -> Result
 }
 
 /// Settings of training; `steps` and `fine_tune` are used where the config gives none.
-fn training(config: &Config, steps: u64, fine_tune: u64) -> Result<Training, JobError> {
+pub(crate) fn training(config: &Config, steps: u64, fine_tune: u64) -> Result<Training, JobError> {
     let t = &config.training;
     known("training.loss", &t.loss, &["skl", "forward-kl", "reverse-kl", "log-variance"])?;
     Ok(Training {

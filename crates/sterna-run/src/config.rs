@@ -420,6 +420,17 @@ impl Config {
         self
     }
 
+    /// Undoes [`within`](Self::within).
+    pub fn seen_from(&self, folder: &Path) -> Self {
+        let mut config = self.clone();
+        for file in [&mut config.target.system, &mut config.target.positions].into_iter().flatten() {
+            if let Ok(name) = file.strip_prefix(folder) {
+                *file = name.to_path_buf();
+            }
+        }
+        config
+    }
+
     /// The resolved config as TOML.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a config is plain data")
@@ -435,6 +446,11 @@ impl Config {
             _ => false,
         };
         is_network && accelerator.transport.is_none()
+    }
+
+    /// How often an accelerator is fitted.
+    pub fn fits(&self) -> usize {
+        self.training.rounds.unwrap_or(if self.target.is_molecule() { 3 } else { 1 })
     }
 
     /// The library's settings; "auto" chains must have been resolved to a number.
@@ -488,7 +504,7 @@ impl Config {
                 _ => Criterion::Fixed,
             },
             collect: self.training.collect.unwrap_or(if self.trains() || molecule { 20_000 } else { 5000 }),
-            fits: self.training.rounds.unwrap_or(if molecule { 3 } else { 1 }),
+            fits: self.fits(),
             burn_in: self.run.burn_in,
             iterations: self.run.iterations,
             thin: self.run.thin,

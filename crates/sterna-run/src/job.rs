@@ -288,9 +288,9 @@ impl<'a> Job<'a> {
     }
 
     fn start(self, config: &Config) -> Result<Summary, JobError> {
-        self.write_config(config)?;
-        self.log("start", json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;
         let config = molecules::keep_files(config, self.folder)?.within(self.folder);
+        self.write_config(&config)?;
+        self.log("start", json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;
         pool(&config)?.install(|| {
             let work = Work::begin(&config)?;
             self.checkpoint(&work)?;
@@ -343,23 +343,23 @@ impl<'a> Job<'a> {
     fn checkpoint(&self, work: &Work) -> Result<(), JobError> {
         let description = Description {
             version: env!("CARGO_PKG_VERSION").into(),
-            config: molecules::keep_files(&work.config, self.folder)?.to_toml(),
+            config: work.config.seen_from(self.folder).to_toml(),
             times: work.times,
         };
         self.store.write(&description, &work.run.save()?)
     }
 
-    /// `config.toml`, with the files it names beside it.
+    /// `config.toml`; the files it names lie beside it.
     fn write_config(&self, config: &Config) -> Result<(), JobError> {
-        let kept = molecules::keep_files(config, self.folder)?;
-        write_whole(&self.folder.join("config.toml"), kept.to_toml().as_bytes())
+        let text = config.seen_from(self.folder).to_toml();
+        write_whole(&self.folder.join("config.toml"), text.as_bytes())
     }
 
     /// What people and programs read, as far as it goes. Nothing before the first draw.
     fn write_results(&self, work: &Work) -> Result<Option<Summary>, JobError> {
         let Some(summary) = work.summary() else { return Ok(None) };
-        chemistry::write_files(self.folder, &work.run, &summary)?;
         write_draws(&self.folder.join("draws.nc"), &work.run, &summary)?;
+        chemistry::write_files(self.folder, &work.run, &summary)?;
         if let (Some(_), Some(fitted)) = (&summary.training, work.run.fitted()) {
             write_whole(&self.folder.join("transport.safetensors"), &fitted.record)?;
         }

@@ -16,9 +16,11 @@ pub mod payoff;
 pub mod points_file;
 pub mod progress;
 pub mod report;
+pub mod stiff_flow;
 pub mod stopwatch;
 pub mod summary;
 pub mod traces;
+pub mod train_stiff_flow;
 pub mod verify;
 
 pub use alarms::Alarm;

@@ -1,9 +1,10 @@
 //! Molecules in configs: the target, its tempered path, its local moves and its transports.
 
-use crate::accelerators::Plan;
+use crate::accelerators::{self, Plan};
 use crate::checkpoint::write_whole;
 use crate::config::{Config, TargetConfig, known};
 use crate::error::JobError;
+use crate::train_stiff_flow::TrainStiffFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Fit};
@@ -12,7 +13,10 @@ use sterna_molecule::{
     FitConditionalAffine, FitScaling, InternalCoordinates, Molecule, MoleculeError, TemperedPath,
     alanine_dipeptide,
 };
+use sterna_neural::Hidden;
 
+/// Steps of a flow's training in each round.
+const FLOW_STEPS: u64 = 4000;
 /// Kelvin, where the config does not say.
 const TEMPERATURE: f64 = 300.0;
 /// Kelvin of the reference, where the config does not say.
@@ -126,10 +130,15 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
         return wrong(format!("explorer.torsion_moves = {moves} is impossible: at most 32 an iteration"));
     }
     let path = TemperedPath::new(molecule.clone(), reference).map_err(refused)?;
-    let path = path.with_torsion_moves(moves).map_err(refused)?;
+    let path = Arc::new(path.with_torsion_moves(moves).map_err(refused)?);
     let temperatures = path.temperatures();
     let accelerator = &config.accelerator;
-    known("accelerator.kind", &accelerator.kind, &["none", "scaling", "affine"])?;
+    known("accelerator.kind", &accelerator.kind, &["none", "scaling", "affine", "flow"])?;
+    if accelerator.transport.is_some() {
+        return wrong(
+            "accelerator.transport is not known for molecules: their transports are fitted anew".into(),
+        );
+    }
     let steps = usize::from(accelerator.kind != "none");
     if let Some(given) = accelerator.steps.filter(|&given| given != steps) {
         return wrong(format!(
@@ -140,6 +149,17 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
     let fit: Option<Arc<dyn Fit>> = match accelerator.kind.as_str() {
         "scaling" => Some(Arc::new(FitScaling { molecule: molecule.clone(), temperatures })),
         "affine" => Some(Arc::new(FitConditionalAffine { molecule: molecule.clone(), temperatures })),
+        "flow" => {
+            let (layers, width) = accelerators::size(config, (5, 64), (9, 128))?;
+            Some(Arc::new(TrainStiffFlow {
+                molecule: molecule.clone(),
+                temperatures,
+                path: path.clone(),
+                layers,
+                hidden: Hidden::new(2, width),
+                training: accelerators::training(config, FLOW_STEPS, 0)?,
+            }))
+        }
         _ => None,
     };
     if fit.is_some() {
@@ -147,7 +167,7 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
         InternalCoordinates::new(molecule.system()).map_err(refused)?;
     }
     let acceleration = fit.map_or(Acceleration::None, Acceleration::Fitted);
-    Ok(Plan { path: Arc::new(path), acceleration, steps })
+    Ok(Plan { path, acceleration, steps })
 }
 
 /// Chosen atoms must exist.
@@ -192,11 +212,8 @@ pub(crate) fn keep_files(config: &Config, folder: &Path) -> Result<Config, JobEr
             if let Some(ending) = file.extension() {
                 name.set_extension(ending);
             }
-            let kept = folder.join(&name);
-            if *file != kept {
-                let bytes = std::fs::read(&*file).map_err(JobError::file("read", &*file))?;
-                write_whole(&kept, &bytes)?;
-            }
+            let bytes = std::fs::read(&*file).map_err(JobError::file("read", &*file))?;
+            write_whole(&folder.join(&name), &bytes)?;
             *file = name;
         }
     }

@@ -178,7 +178,7 @@ pub trait AnnealingPath: Send + Sync {
         true
     }
 
-    /// The schedule that a run starts from, before tuning.
+    /// The schedule of so many chains that a run starts from.
     fn first_schedule(&self, chains: usize) -> Schedule {
         Schedule::uniform(chains)
     }

@@ -480,6 +480,7 @@ impl Ladders for SamplingRecord {
             && self.traces.iter().all(|trace| trace.is_sound(chains))
             && self.trajectories.len() == if self.every.is_some() { copies * chains } else { 0 }
             && self.trajectories.iter().all(|points| points.len().is_multiple_of(dim))
+            && self.every != Some(0)
             && self.thin > 0
             && self.series.len() == copies * dim
             && self.series.iter().all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)

@@ -30,7 +30,7 @@ fn losses(folder: &Folder) -> Option<String> {
     if losses.len() < 2 {
         return None;
     }
-    let rounds = folder.config.training.rounds.unwrap_or(1).max(1);
+    let rounds = folder.config.fits().max(1);
     let steps = folder.summary["training"]["steps"].as_u64().unwrap_or(0) / rounds as u64;
     let window = steps as f64 / losses.len() as f64;
     let points: Vec<(f64, f64)> =
