@@ -302,8 +302,7 @@ fn the_energy_model_begins_with_the_diffusion_of_a_normal() {
     let network = config.build(&mut layout, "energy").unwrap();
     let untrained = layout.initialise::<f64>(1);
     let device = Arc::new(Cpu::new(1));
-    let model =
-        NeuralEnergyModel::new(network, Arc::new(target.clone()), untrained, device).unwrap();
+    let model = NeuralEnergyModel::new(network, Arc::new(target.clone()), untrained, device).unwrap();
     let x = Batch::from_vec(3, numbers(15, 3, 1.0, 0.0));
     let times = [0.0, 0.2, 0.9, 0.999, 1.0];
     let (mut ours, mut exact) = (Evaluation::zeros(5, 3), Evaluation::zeros(5, 3));
@@ -359,7 +358,8 @@ fn the_energy_model_joins_normal_and_target() {
         }
     }
     check(EnergyConfig::small(10), Gmm::paper(10));
-    let uneven = EnergyConfig { log_precision: vec![3.0, 0.0, 3.0, -2.0], waves: 3, ..EnergyConfig::small(4) };
+    let uneven =
+        EnergyConfig { log_precision: vec![3.0, 0.0, 3.0, -2.0], waves: 3, ..EnergyConfig::small(4) };
     check(uneven, ManyWell::new(4));
     // Heavier tails than the reference: log g₁ grows like ½|x|².
     check(EnergyConfig::small(3), Normal::isotropic(3, 1e-3));

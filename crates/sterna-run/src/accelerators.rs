@@ -45,7 +45,7 @@ fn training(config: &Config) -> Result<Training, JobError> {
     known("training.loss", &t.loss, &["skl", "forward-kl", "reverse-kl", "log-variance"])?;
     Ok(Training {
         seed: config.seed,
-        steps: t.steps,
+        steps: t.steps.unwrap_or(if config.accelerator.kind == "diffusion" { 8000 } else { 3000 }),
         batch: t.batch,
         learning_rate: t.learning_rate,
         clip: t.clip,

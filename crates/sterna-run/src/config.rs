@@ -187,9 +187,10 @@ pub struct TrainingConfig {
     /// How often samples are collected and an accelerator fitted: from the second time on, with the help
     /// of the one before.
     pub rounds: usize,
-    /// Steps of the optimiser in each round.
-    pub steps: u64,
-    /// Journeys of a step, in each direction.
+    /// Steps of the optimiser in each round; if not given, 3000, and 8000 for diffusions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Journeys of a step, in each direction; noised samples of a diffusion.
     pub batch: usize,
     /// Learning rate at the beginning; it falls along a half cosine.
     pub learning_rate: f64,
@@ -208,7 +209,7 @@ impl Default for TrainingConfig {
         Self {
             collect: None,
             rounds: 1,
-            steps: 3000,
+            steps: None,
             batch: 256,
             learning_rate: 1e-3,
             clip: 1.0,

@@ -38,8 +38,12 @@ pub fn plain_sampler(
     let mut journey = Journey::new(n, path.dim());
     for pair in 1..=schedule.pairs() {
         let interval = schedule.interval(pair);
-        let travellers =
-            Travellers { row: row.clone(), key: key.clone(), pair: vec![pair; n], interval: vec![interval; n] };
+        let travellers = Travellers {
+            row: row.clone(),
+            key: key.clone(),
+            pair: vec![pair; n],
+            interval: vec![interval; n],
+        };
         journey.begin(&points, &row);
         accelerator.travel(Direction::Forward, path, streams, pair as u64, &travellers, &mut journey)?;
         std::mem::swap(&mut points, &mut journey.points);
