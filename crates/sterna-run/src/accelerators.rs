@@ -91,7 +91,7 @@ fn cmcd_steps(steps: usize) -> u64 {
 }
 
 /// Steps of an energy model's training.
-const DIFFUSION_STEPS: u64 = 3000;
+const DIFFUSION_STEPS: u64 = 8000;
 
 /// The particles of the target, if the network is to be one of particles.
 fn particles(config: &Config) -> Result<Option<Particles>, JobError> {
