@@ -186,17 +186,15 @@ fn the_round_trip_loss_is_what_it_says() {
     let inputs = [numbers(ROWS * 4, 4, 0.6, 0.0), numbers(ROWS * 8, 5, 1.0, 0.0)];
     check_network("round trips", ROWS, &inputs, &layout, &lively(&layout), 2e-5, |graph, x| {
         let path = GraphPath::from_standard_normal(Arc::new(Normal::isotropic(2, 4.0)));
-        let start = x[0].reshape(2, 2);
-        let one = start.slice(0, 1) * 0.0;
-        let forward = graph.concat(&[x[0].slice(0, 1) * 0.0 + 1.0, x[0].slice(0, 1) * 0.0]).reshape(2, 1);
-        let rows = CmcdInputs {
+        let one = x[0].slice(0, 1) * 0.0;
+        let rows = [0, 1].map(|back| CmcdInputs {
             pair: Conditions { lower: one + 0.05, upper: one + 0.3, time: None },
             which: graph.concat(&[one, one + 1.0, one]),
-            forward,
-            start,
-            noise: x[1].reshape(2, 4),
-        };
-        network.round_trip_loss(&path, &rows) + x[0].slice(0, 1) * 0.0
+            forward: one + (1 - back) as f64,
+            start: x[0].slice(2 * back, 2),
+            noise: x[1].slice(4 * back, 4),
+        });
+        network.round_trip_loss(&path, &rows) + one
     });
 }
 
@@ -294,7 +292,8 @@ fn fine_tuning_lowers_the_round_trip_loss_and_stays_exact() {
 fn particles_get_a_drift_that_helps() {
     let path: Arc<dyn AnnealingPath> = Arc::new(Geometric::from_standard_normal(Dw4));
     let size = CmcdSize { steps: 1, hidden: Hidden::new(1, 16), particles: Some(Particles::DW4), noise: 0.1 };
-    let training = Training { steps: 150, batch: 64, learning_rate: 5e-3, ..Training::default() };
+    let training =
+        Training { steps: 150, fine_tune: 20, batch: 64, learning_rate: 5e-3, ..Training::default() };
     let fit = TrainCmcd::new(path.clone(), Arc::new(Dw4), size, training.clone()).unwrap();
     let run = completed(path.clone(), Settings { iterations: 5000, ..settings(6) }, Arc::new(fit));
     let (found, report) = (run.results(), run.fit_report().unwrap());
