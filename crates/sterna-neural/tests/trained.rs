@@ -4,6 +4,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{check_network, compile, lively, numbers, relative_error};
 use sterna::acceleration::{Acceleration, Collected, Fit, FitAtOnce, Fitted, Fitting};
@@ -13,13 +14,14 @@ use sterna::path::{AnnealingPath, Points};
 use sterna::paths::{Diffused, Geometric};
 use sterna::run::{Results, Run, Settings};
 use sterna::streams::Phase;
-use sterna::targets::{Gmm, Normal};
+use sterna::targets::{Dw4, Gmm, Normal};
 use sterna::transport::EnergyModel;
 use sterna::{Batch, Evaluation, Schedule, Streams, Target};
 use sterna_neural::{
     CmcdInputs, CmcdNetwork, CmcdSize, Conditions, Cpu, DiffusionSize, EnergyConfig, FlowSize, Graph,
     GraphPath, GraphTarget, Hidden, Layout, Loss, MlpDriftConfig, NeuralDrift, NeuralEnergyModel, NeuralFlow,
-    Parameters, RealNvpConfig, TrainCmcd, TrainDiffusion, TrainFlow, Training, Value, flow_divergences,
+    Parameters, Particles, RealNvpConfig, TrainCmcd, TrainDiffusion, TrainFlow, Training, Value,
+    flow_divergences, host_target, round_trip_loss,
 };
 use sterna_testkit::{FALSE_ALARM, GaussianLadder, check_accelerator};
 
@@ -169,6 +171,35 @@ fn derivatives_along_whole_paths_match_differences() {
     });
 }
 
+/// Σ r/(1 − r) of rates that are known, and its derivatives along whole paths.
+#[test]
+fn the_round_trip_loss_is_what_it_says() {
+    let graph = Graph::new();
+    let (which, divergence) = (graph.input("which", 2), graph.input("divergence", 1));
+    let mut program = compile(&graph, &[round_trip_loss(which, divergence)]);
+    let rows = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]].concat();
+    program.run(&Parameters::empty(), 3, &[&rows, &[1.0, -3.0, 0.4]]).unwrap();
+    let r = [(0.5f64.tanh() + 1.5f64.tanh()) / 2.0, 0.2f64.tanh()];
+    let exact: f64 = r.iter().map(|r| r / (1.001 - r)).sum();
+    assert!((program.output(0)[0] - exact).abs() < 1e-5, "{} {exact}", program.output(0)[0]);
+
+    // Two journeys of pair 2, one there and one back, in each row of the batch.
+    let (layout, network) = cmcd(2, 2);
+    let inputs = [numbers(ROWS * 4, 4, 0.6, 0.0), numbers(ROWS * 8, 5, 1.0, 0.0)];
+    check_network("round trips", ROWS, &inputs, &layout, &lively(&layout), 2e-5, |graph, x| {
+        let path = GraphPath::from_standard_normal(Arc::new(Normal::isotropic(2, 4.0)));
+        let one = x[0].slice(0, 1) * 0.0;
+        let rows = [0, 1].map(|back| CmcdInputs {
+            pair: Conditions { lower: one + 0.05, upper: one + 0.3, time: None },
+            which: graph.concat(&[one, one + 1.0, one]),
+            forward: one + (1 - back) as f64,
+            start: x[0].slice(2 * back, 2),
+            noise: x[1].slice(4 * back, 4),
+        });
+        network.round_trip_loss(&path, &rows) + one
+    });
+}
+
 fn settings(chains: usize) -> Settings {
     Settings { chains, rounds: 5, collect: 2000, burn_in: 200, iterations: 10_000, ..Settings::default() }
 }
@@ -226,22 +257,126 @@ fn every_loss_trains() {
     }
 }
 
+/// Σ r/(1 − r) on held-out samples.
+fn held_out_loss(run: &Run) -> f64 {
+    run.fit_report().unwrap().pairs.iter().map(|p| p.rejection / (1.0 - p.rejection)).sum()
+}
+
 #[test]
-fn a_fit_goes_on_where_it_was_left_and_comes_back_from_its_record() {
+fn fine_tuning_lowers_the_round_trip_loss_and_stays_exact() {
     let (target, path) = normal();
-    let schedule = Schedule::new(SCHEDULE.to_vec()).unwrap();
-    let samples: Vec<Batch> =
-        (0..4).map(|c| Batch::from_vec(2, numbers(400, c, 1.0 / (1.0 + c as f64), 0.0))).collect();
-    let collected = Arc::new(Collected {
+    let target = Arc::new(target);
+    for kind in ["flow", "cmcd"] {
+        let [without, with] = [0, 400].map(|fine_tune| {
+            let training = Training { fine_tune, steps: 100, ..quick(Loss::Skl) };
+            let fit: Arc<dyn Fit> = match kind {
+                "flow" => {
+                    Arc::new(TrainFlow::new(path.clone(), target.clone(), TINY_FLOW, training).unwrap())
+                }
+                _ => {
+                    let size = CmcdSize { steps: 2, hidden: Hidden::new(2, 16), particles: None, noise: 0.1 };
+                    Arc::new(TrainCmcd::new(path.clone(), target.clone(), size, training).unwrap())
+                }
+            };
+            let run = completed(path.clone(), settings(3), fit);
+            assert_right(&run.results(), &[0.5, -0.3]);
+            let report = run.fit_report().unwrap();
+            assert_eq!(report.steps, 100 + fine_tune);
+            assert_eq!(report.fine_tuning_losses.len(), if fine_tune > 0 { 20 } else { 0 });
+            held_out_loss(&run)
+        });
+        assert!(with < 0.8 * without, "{kind}: {with} against {without}");
+    }
+}
+
+/// DW-4 by an equivariant drift in the mean-free space.
+#[test]
+fn particles_get_a_drift_that_helps() {
+    let path: Arc<dyn AnnealingPath> = Arc::new(Geometric::from_standard_normal(Dw4));
+    let size = CmcdSize { steps: 1, hidden: Hidden::new(1, 16), particles: Some(Particles::DW4), noise: 0.1 };
+    let training =
+        Training { steps: 150, fine_tune: 20, batch: 64, learning_rate: 5e-3, ..Training::default() };
+    let fit = TrainCmcd::new(path.clone(), Arc::new(Dw4), size, training.clone()).unwrap();
+    let run = completed(path.clone(), Settings { iterations: 5000, ..settings(6) }, Arc::new(fit));
+    let (found, report) = (run.results(), run.fit_report().unwrap());
+    let error = found.log_z.bar - found.log_z_truth.unwrap();
+    assert!(error.abs() < 4.5 * found.log_z.standard_error, "log Z is off by {error}");
+    let sums = report.pairs.iter().fold((0.0, 0.0), |s, p| (s.0 + p.rejection, s.1 + p.plain_rejection));
+    assert!(sums.0 < 0.97 * sums.1, "{sums:?}");
+    let refused = TrainCmcd::new(path, Arc::new(Normal::isotropic(5, 1.0)), size, training);
+    assert!(refused.err().unwrap().to_string().contains("length 6"));
+}
+
+/// A user's target: counts its evaluations.
+struct Counted(Normal, AtomicU64);
+
+impl Target for Counted {
+    fn dim(&self) -> usize {
+        Target::dim(&self.0)
+    }
+
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
+        self.1.fetch_add(x.rows() as u64, Ordering::Relaxed);
+        Target::evaluate(&self.0, x, out)
+    }
+}
+
+/// The log-variance loss asks a user's target once at each point of a path; the pathwise loss asks twice
+/// more for each derivative of the score. Both train, and so does a flow.
+#[test]
+fn targets_of_users_are_trained_on_and_counted() {
+    let (target, path) = normal();
+    let counted = || Arc::new(Counted(target.clone(), AtomicU64::new(0)));
+    let report = |target: &Arc<Counted>, fit: &dyn Fit| {
+        let mut fitting = fit.begin(collected(), None).unwrap();
+        fitting.advance(u64::MAX).unwrap();
+        let asked = target.1.load(Ordering::Relaxed);
+        (fitting.finish().unwrap().report, asked)
+    };
+    for (loss, each) in [(Loss::LogVariance, 3), (Loss::Skl, 3 + 2 * 2)] {
+        let size = CmcdSize { steps: 2, hidden: Hidden::new(2, 16), particles: None, noise: 0.1 };
+        let training = Training { steps: 20, ..quick(loss) };
+        let target = counted();
+        let fit = TrainCmcd::new(path.clone(), host_target(target.clone()), size, training).unwrap();
+        let (report, asked) = report(&target, &fit);
+        assert_eq!(report.target_evaluations, 20 * 2 * 64 * each, "{loss:?}");
+        assert_eq!(asked, report.target_evaluations, "{loss:?}");
+    }
+    let target = counted();
+    let training = Training { steps: 20, ..quick(Loss::Skl) };
+    let fit = TrainFlow::new(path.clone(), host_target(target.clone()), TINY_FLOW, training).unwrap();
+    let (report, asked) = report(&target, &fit);
+    // In the first step the flow is the identity, so that journeys end where they start.
+    assert_eq!(asked + 2 * 64, report.target_evaluations);
+
+    let size = CmcdSize { steps: 3, hidden: Hidden::new(2, 16), particles: None, noise: 0.1 };
+    let target = host_target(counted());
+    let fit = TrainCmcd::new(path.clone(), target, size, quick(Loss::LogVariance)).unwrap();
+    let run = completed(path.clone(), settings(3), Arc::new(fit));
+    assert_right(&run.results(), &[0.5, -0.3]);
+    for pair in &run.fit_report().unwrap().pairs {
+        assert!(pair.rejection < 0.9 * pair.plain_rejection, "{pair:?}");
+    }
+}
+
+fn collected() -> Arc<Collected> {
+    let samples = (0..4).map(|c| Batch::from_vec(2, numbers(400, c, 1.0 / (1.0 + c as f64), 0.0))).collect();
+    Arc::new(Collected {
         round: 0,
-        schedule,
+        schedule: Schedule::new(SCHEDULE.to_vec()).unwrap(),
         samples,
         local_barrier: vec![1.0; 4],
         local_variance: Batch::from_vec(2, vec![0.3; 8]),
-    });
+    })
+}
+
+#[test]
+fn a_fit_goes_on_where_it_was_left_and_comes_back_from_its_record() {
+    let (target, path) = normal();
+    let collected = collected();
     let target = Arc::new(target);
     let size = CmcdSize { steps: 2, hidden: Hidden::new(1, 8), particles: None, noise: 0.1 };
-    let training = || Training { steps: 60, ..quick(Loss::Skl) };
+    let training = || Training { steps: 40, fine_tune: 20, ..quick(Loss::Skl) };
     let fits: [Arc<dyn Fit>; 2] = [
         Arc::new(TrainFlow::new(path.clone(), target.clone(), TINY_FLOW, training()).unwrap()),
         Arc::new(TrainCmcd::new(path, target, size, training()).unwrap()),
@@ -252,15 +387,18 @@ fn a_fit_goes_on_where_it_was_left_and_comes_back_from_its_record() {
         whole.advance(u64::MAX).unwrap();
         let whole = whole.finish().unwrap();
         let mut part = begin();
-        part.advance(13).unwrap();
-        part.advance(8).unwrap();
-        assert_eq!(part.progress(), (21, 60));
-        let mut rest = begin();
-        rest.restore(&part.save().unwrap()).unwrap();
-        rest.advance(1000).unwrap();
-        let rest = rest.finish().unwrap();
-        assert!(whole.record == rest.record, "the weights differ");
-        assert_eq!(whole.report, rest.report);
+        // Before fine-tuning, at its beginning and in its midst.
+        for stop in [21, 40, 47] {
+            part.advance(3).unwrap();
+            part.advance(stop - part.progress().0).unwrap();
+            assert_eq!(part.progress(), (stop, 60));
+            let mut rest = begin();
+            rest.restore(&part.save().unwrap()).unwrap();
+            rest.advance(1000).unwrap();
+            let rest = rest.finish().unwrap();
+            assert!(whole.record == rest.record, "the weights differ after a stop at {stop}");
+            assert_eq!(whole.report, rest.report);
+        }
         let mut other = begin();
         assert!(other.restore(&part.save().unwrap()[..100]).is_err());
         let again = fit.rebuild(&whole.record).unwrap();
@@ -472,7 +610,7 @@ fn a_diffusion_goes_on_where_it_was_left_and_comes_back_from_its_record() {
         let mut points = Points::zeros(4, 2);
         points.x.as_mut_slice().copy_from_slice(&numbers(8, 2, 1.0, 0.0));
         path.evaluate(&[0.0, 0.3, 0.97, 1.0], &mut points).unwrap();
-        (points.log_density, points.score, path.log_z_reference(), path.first_schedule().cloned())
+        (points.log_density, points.score, path.log_z_reference(), path.first_schedule(SCHEDULE.len()))
     });
     assert_eq!(values[0], values[1]);
     // A record of nothing is a fit that came to nothing.

@@ -110,6 +110,7 @@ fn impossible_settings_are_refused_by_name() {
         ("flow", "network.width", "0"),
         ("cmcd", "training.learning_rate", "-1.0"),
         ("cmcd", "accelerator.noise", "0.0"),
+        ("cmcd", "network.equivariant", "true"),
         ("cmcd", "accelerator.steps", "0"),
         ("diffusion", "accelerator.steps", "10001"),
         ("diffusion", "accelerator.score", "exakt"),
@@ -122,4 +123,46 @@ fn impossible_settings_are_refused_by_name() {
         let error = accelerators::plan(&config, builtin::target(&config.target).unwrap()).err().unwrap();
         assert!(error.to_string().contains(key), "{error}");
     }
+}
+
+/// A trained transport serves again, on its own schedule, without training; what does not fit is named.
+#[test]
+fn a_transport_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in ["flow", "cmcd"] {
+        let at = folder.path().join(kind);
+        let summary = sterna_run::run(&config(kind, &[]), &at, &mut ()).unwrap();
+        let file = at.join("transport.safetensors").display().to_string();
+        let again = |more: &[(&str, &str)]| {
+            let mut all = vec![("accelerator.transport", &file[..]), ("seed", "2")];
+            all.extend(more);
+            job::sample(&config(kind, &all), &mut ())
+        };
+        let (run, found) = again(&[]).unwrap();
+        assert!(found.training.is_none() && run.fitted().is_none());
+        assert_eq!(found.steps, summary.steps);
+        assert_eq!(found.results.schedule.betas(), summary.results.schedule.betas());
+        assert!(found.to_json().contains("\"training_s\": 0.0"));
+        assert!(found.results.sampling_evaluations > 0);
+        let other = if kind == "flow" { "cmcd" } else { "flow" };
+        for (key, value, named) in [
+            ("chains.count", "5", "chains.count = 5"),
+            ("target.dim", "4", "dimension 4"),
+            ("accelerator.kind", other, "accelerator.kind"),
+            ("reference.scale", "2.0", "reference.scale"),
+            ("accelerator.transport", "nowhere.safetensors", "nowhere.safetensors"),
+        ] {
+            let error = again(&[(key, value)]).err().unwrap().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+        if kind == "cmcd" {
+            let error = again(&[("accelerator.steps", "3")]).err().unwrap().to_string();
+            assert!(error.contains("accelerator.steps = 3") && error.contains("5 steps"), "{error}");
+        }
+    }
+    let broken = folder.path().join("broken.safetensors");
+    std::fs::write(&broken, b"no tensors").unwrap();
+    let at = broken.display().to_string();
+    let error = job::sample(&config("flow", &[("accelerator.transport", &at)]), &mut ()).err().unwrap();
+    assert!(error.to_string().contains("broken.safetensors"), "{error}");
 }
