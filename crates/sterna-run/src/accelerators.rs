@@ -79,7 +79,7 @@ fn impossible(error: sterna_neural::Error) -> JobError {
 }
 
 /// Steps of a flow's training.
-const FLOW_STEPS: u64 = 3000;
+const FLOW_STEPS: u64 = 6000;
 
 /// Steps of a controlled diffusion's training: their cost grows with K, and an EGNN takes some eight times as
 /// long as an MLP.
@@ -193,7 +193,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
         }
         "flow" => {
             let path = geometric(target)?;
-            let (layers, width) = size(config, (8, 64), (20, 128))?;
+            let (layers, width) = size(config, (8, 48), (20, 128))?;
             let size = FlowSize { layers, hidden: Hidden::new(2, width) };
             let graph_target = builtin::graph_target(&config.target)?;
             let training = training(config, FLOW_STEPS, 0)?;
