@@ -13,6 +13,9 @@ use sterna::streams::{Phase, Streams};
 /// Coordinates that are shown, and draws of all ladders that are looked at.
 const COORDINATES: usize = 8;
 const DRAWS: usize = 100_000;
+/// Numbers that are read of a file, and in how many pieces of each ladder.
+const NUMBERS: usize = 50_000_000;
+const BLOCKS: usize = 64;
 /// Exact draws to compare with.
 const EXACT: usize = 20_000;
 
@@ -93,13 +96,16 @@ fn read_draws(path: &Path, coordinates: &[usize]) -> Option<Sample> {
     let coordinates: Vec<usize> = coordinates.iter().copied().filter(|&j| j < dim).collect();
     let stride = (ladders * draws).div_ceil(DRAWS).max(1);
     let mut values = vec![Vec::new(); coordinates.len()];
-    // Some millions of numbers at a time.
-    let block = ((1 << 22) / dim).max(1);
+    // A file of many gigabytes is not read whole: of each of some blocks, only the beginning.
+    let blocks = BLOCKS.min(draws);
+    let whole = ladders * draws * dim <= NUMBERS;
+    let part = (NUMBERS / (ladders * blocks * dim)).max(1);
     for ladder in 0..ladders {
-        for first in (0..draws).step_by(block) {
-            let rows = block.min(draws - first);
+        for block in 0..blocks {
+            let (first, end) = (block * draws / blocks, (block + 1) * draws / blocks);
+            let rows = if whole { end - first } else { part.min(end - first) };
             let x: Vec<f64> = data.read_slice(&[ladder, first, 0], &[1, rows, dim]).ok()?;
-            for row in (0..rows).filter(|row| (first + row).is_multiple_of(stride)) {
+            for row in (0..rows).filter(|row| !whole || (first + row).is_multiple_of(stride)) {
                 for (out, &j) in values.iter_mut().zip(&coordinates) {
                     out.push(x[row * dim + j]);
                 }
