@@ -8,13 +8,14 @@ use progress::Bar;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use sterna_run::{Config, JobError, job};
+use sterna_run::{Config, JobError, Summary, job};
 
 const EXAMPLES: &str = "\
 Examples:
   sterna run                                   the built-in demo
   sterna run my.toml --out runs/mine           sample what the config says
   sterna run --set target.kind=dw4 --set chains.count=5 --seed 3
+  sterna resume runs/mine --iterations 200000  go on after a stop or a crash, or for longer
   sterna watch runs/mine                       its progress, from another shell
   sterna report runs/mine                      write runs/mine/report.html again
   sterna verify my.toml                        gradients, weights, invariance
@@ -33,6 +34,8 @@ struct Cli {
 enum Command {
     /// Sample; with no config, the built-in demo
     Run(RunArgs),
+    /// Go on after a stop, a crash or with more iterations: same bits as an uninterrupted run
+    Resume(ResumeArgs),
     /// List the built-in targets: dimension, what is known exactly
     Targets,
     /// Log density and score of the config's target at points from a .json, .csv or .npy file
@@ -85,6 +88,21 @@ struct RunArgs {
     json: bool,
 }
 
+#[derive(Args)]
+struct ResumeArgs {
+    /// The run folder
+    folder: PathBuf,
+    /// Iterations of sampling in all: as many as before, or more
+    #[arg(long)]
+    iterations: Option<u64>,
+    /// Threads: changes speed, never a bit of the result
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print the summary as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
 /// Runs the program: 0 well, 1 the run failed, 2 the input was wrong.
 pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
@@ -96,6 +114,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Run(arguments) => run(&arguments),
+        Command::Resume(arguments) => resume(&arguments),
         Command::Targets => {
             print::targets();
             Ok(())
@@ -121,8 +140,7 @@ fn failed(error: &JobError) -> ExitCode {
 }
 
 fn verify(path: &Path) -> ExitCode {
-    let verdict =
-        read(path).and_then(|text| Config::parse(&text, &[])).and_then(|c| sterna_run::verify::verify(&c));
+    let verdict = Config::read(path, &[]).and_then(|c| sterna_run::verify::verify(&c));
     match verdict {
         Ok(verdict) => {
             print::verdict(&verdict);
@@ -134,10 +152,6 @@ fn verify(path: &Path) -> ExitCode {
 
 fn run(arguments: &RunArgs) -> Result<(), JobError> {
     let demo = arguments.config.is_none() && arguments.overrides.is_empty();
-    let text = match &arguments.config {
-        Some(path) => read(path)?,
-        None => sterna_run::DEMO.to_string(),
-    };
     let mut overrides = Vec::new();
     for entry in &arguments.overrides {
         let pair = entry.split_once('=').ok_or_else(|| {
@@ -145,10 +159,10 @@ fn run(arguments: &RunArgs) -> Result<(), JobError> {
         })?;
         overrides.push(pair);
     }
-    let mut config = Config::parse(&text, &overrides).map_err(|e| match (e, &arguments.config) {
-        (JobError::Config(message), Some(path)) => JobError::Config(format!("{}: {message}", path.display())),
-        (other, _) => other,
-    })?;
+    let mut config = match &arguments.config {
+        Some(path) => Config::read(path, &overrides)?,
+        None => Config::parse(sterna_run::DEMO, &overrides)?,
+    };
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.threads = arguments.threads.unwrap_or(config.threads);
     let folder = arguments.out.clone().unwrap_or_else(|| job::default_folder(&config));
@@ -156,9 +170,21 @@ fn run(arguments: &RunArgs) -> Result<(), JobError> {
         print::demo_introduction(&config);
     }
     let mut bar = Bar::new();
-    let summary = job::run(&config, &folder, &mut bar)?;
+    let summary = job::run(&config, &folder, &mut bar);
     bar.finish();
-    if arguments.json {
+    show(summary?, folder, arguments.json)
+}
+
+fn resume(arguments: &ResumeArgs) -> Result<(), JobError> {
+    let changes = job::Changes { iterations: arguments.iterations, threads: arguments.threads };
+    let mut bar = Bar::new();
+    let summary = job::resume(&arguments.folder, &changes, &mut bar);
+    bar.finish();
+    show(summary?, arguments.folder.clone(), arguments.json)
+}
+
+fn show(summary: Summary, folder: PathBuf, json: bool) -> Result<(), JobError> {
+    if json {
         print!("{}", summary.to_json());
     } else {
         print::summary(&summary, &folder);
@@ -175,15 +201,11 @@ fn report(folder: &Path, chart: Option<&str>) -> Result<(), JobError> {
 }
 
 fn evaluate(config: &Path, points: &Path) -> Result<(), JobError> {
-    let config = Config::parse(&read(config)?, &[])?;
+    let config = Config::read(config, &[])?;
     let points = sterna_run::points_file::read_points(points)?;
     let out = sterna_run::evaluate::evaluate(&config.target, &points)?;
     // JSON has no infinities: they are null, as NaN is.
     let score: Vec<&[f64]> = out.score.iter_rows().collect();
     println!("{}", serde_json::json!({"log_density": out.log_density, "score": score}));
     Ok(())
-}
-
-fn read(path: &Path) -> Result<String, JobError> {
-    std::fs::read_to_string(path).map_err(JobError::file("read", path))
 }

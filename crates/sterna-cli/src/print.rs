@@ -3,7 +3,9 @@
 use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
 use std::path::Path;
 use sterna_run::builtin::{self, BUILTINS};
+use sterna_run::chemistry::{Observed, Population};
 use sterna_run::config::{Config, TargetConfig};
+use sterna_run::payoff::Payoff;
 use sterna_run::summary::Summary;
 
 fn table(header: &[&str]) -> Table {
@@ -24,14 +26,16 @@ pub fn targets() {
     let mut table = table(&["kind", "dim", "possible", "log Z", "exact draws", "what it is"]);
     for b in &BUILTINS {
         let config = TargetConfig { kind: b.kind.into(), ..TargetConfig::default() };
-        let target = builtin::target(&config).expect("built in");
+        // A molecule from files is known once its files are.
+        let target = builtin::target(&config).ok();
         let mut stream = sterna::Streams::new(0).row(sterna::streams::Phase::Exact, 0, 0);
-        let exact = target.draw(&mut stream, &mut vec![0.0; target.dim()]);
+        let exact = target.as_ref().is_some_and(|t| t.draw(&mut stream, &mut vec![0.0; t.dim()]));
+        let log_z = target.as_ref().and_then(|target| target.log_z());
         table.add_row([
             b.kind.to_string(),
-            b.dim.0.to_string(),
+            target.map_or(String::new(), |target| target.dim().to_string()),
             b.dim.1.to_string(),
-            target.log_z().map_or("unknown".into(), |z| format!("{z:.6}")),
+            log_z.map_or("unknown".into(), |z| format!("{z:.6}")),
             if exact { "yes" } else { "no" }.to_string(),
             b.about.to_string(),
         ]);
@@ -60,8 +64,8 @@ pub fn summary(summary: &Summary, folder: &Path) {
         summary.config.chains.ensembles,
         if summary.config.chains.ensembles == 1 { "" } else { "s" },
         chains,
-        summary.times.tuning_s,
-        summary.times.sampling_s,
+        summary.times.tuning.clock_s,
+        summary.times.sampling.clock_s,
     );
     let mut ladder = table(&["chain", "β", "rejected swaps", "overlap", "step size", "accepted moves"]);
     // Long ladders: ends and a few in between.
@@ -106,15 +110,72 @@ pub fn summary(summary: &Summary, folder: &Path) {
     let ess = r.ess.iter().copied().fold(f64::INFINITY, f64::min);
     row("smallest ESS", format!("{ess:.0}"), "independent draws that the worst coordinate is worth");
     row("evaluations", r.evaluations.to_string(), "of the target, tuning included");
-    let speed = r.iterations as f64 * summary.config.chains.ensembles as f64 / summary.times.sampling_s;
+    let speed = r.iterations as f64 * summary.config.chains.ensembles as f64 / summary.times.sampling.clock_s;
     row("speed", format!("{speed:.0} /s"), "ladder iterations");
     align_right(&mut numbers, 1..2);
     println!("{numbers}");
+    if let Some(payoff) = &summary.payoff {
+        comparison(payoff);
+    }
+    if let Some(molecule) = &summary.molecule {
+        basins(molecule);
+    }
     for alarm in &summary.alarms {
         println!("\nalarm {}: {}", alarm.code, alarm.message);
     }
     println!("\nwritten to {}: summary.json, draws.nc, config.toml, log.jsonl", folder.display());
     println!("report: {}", folder.join("report.html").display());
+}
+
+/// When the accelerator pays.
+fn comparison(payoff: &Payoff) {
+    let mut rows =
+        table(&["round trips", "per 1000 iterations", "per million evaluations", "per processor-second"]);
+    let plain = if payoff.plain_counted { "plain swaps" } else { "plain swaps (predicted)" };
+    let all = [
+        (plain, &payoff.plain),
+        ("accelerated, sampling alone", &payoff.sampling),
+        ("accelerated, everything counted", &payoff.everything),
+    ];
+    for (name, y) in all {
+        rows.add_row([
+            name.to_string(),
+            format!("{:.1}", 1e3 * y.per_iteration),
+            format!("{:.1}", 1e6 * y.per_evaluation),
+            format!("{:.1}", y.per_processor_second),
+        ]);
+    }
+    align_right(&mut rows, 1..4);
+    println!("\n{rows}\n{}", payoff.sentence());
+}
+
+/// Populations of a molecule's basins.
+fn basins(molecule: &Observed) {
+    if molecule.basins.is_empty() {
+        return;
+    }
+    let mut rows = table(&["residue", "basin", "population", "given φ < 0"]);
+    for residue in &molecule.basins {
+        for (basin, population) in &residue.all {
+            let given = residue.given_negative_phi.iter().find(|(other, _)| other == basin);
+            rows.add_row([
+                residue.residue.clone(),
+                basin.name().to_string(),
+                share(population),
+                given.map_or(String::new(), |(_, population)| share(population)),
+            ]);
+        }
+    }
+    align_right(&mut rows, 2..4);
+    println!("\n{rows}");
+}
+
+fn share(population: &Population) -> String {
+    if population.standard_error.is_finite() {
+        format!("{:.4} ± {:.4}", population.share, population.standard_error)
+    } else {
+        format!("{:.4}", population.share)
+    }
 }
 
 pub fn verdict(verdict: &sterna_testkit::Verdict) {

@@ -139,12 +139,17 @@ impl BondGraph {
         labels
     }
 
+    /// The chemical symbol of a light atom; `?` for others.
+    pub(crate) fn element(&self, atom: usize) -> char {
+        self.elements[atom]
+    }
+
     fn hydrogens(&self, atom: usize) -> usize {
         self.neighbours[atom].iter().filter(|&&n| self.elements[n] == 'H').count()
     }
 
     /// A carbon with an oxygen that has no other neighbour.
-    fn is_carbonyl(&self, atom: usize) -> bool {
+    pub(crate) fn is_carbonyl(&self, atom: usize) -> bool {
         let end = |&n: &usize| self.elements[n] == 'O' && self.neighbours[n].len() == 1;
         self.elements[atom] == 'C' && self.neighbours[atom].iter().any(end)
     }

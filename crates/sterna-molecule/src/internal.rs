@@ -169,6 +169,27 @@ impl InternalCoordinates {
         });
     }
 
+    /// Turns the gradient of a function in Cartesian coordinates, at one conformation with its internal
+    /// coordinates, into that in internal coordinates. The function must not see where the molecule lies or how
+    /// it is turned.
+    ///
+    /// # Panics
+    /// If the lengths are not those of one conformation.
+    pub fn pull_back(&self, cartesian: &[f64], internal: &[f64], gradient: &[f64], out: &mut [f64]) {
+        self.check_rows(cartesian.len(), internal.len(), 1);
+        assert_eq!((gradient.len(), out.len()), (cartesian.len(), internal.len()), "one conformation");
+        crate::internal_gradient::pull_back(self.root, &self.placements, cartesian, internal, gradient, out);
+    }
+
+    /// The derivative of log |∂x/∂q| in coordinate `c` at `value`.
+    pub(crate) fn volume_slope(&self, c: usize, value: f64) -> f64 {
+        match self.coordinates[c].kind {
+            CoordinateKind::Bond => 2.0 / value,
+            CoordinateKind::Angle => value.cos() / value.sin(),
+            _ => 0.0,
+        }
+    }
+
     fn check_rows(&self, cartesian: usize, internal: usize, log_jacobian: usize) {
         assert_eq!(cartesian, log_jacobian * self.cartesian_dim(), "Cartesian rows");
         assert_eq!(internal, log_jacobian * self.dim(), "internal rows");

@@ -12,11 +12,14 @@
 //! Units are OpenMM's: nm, kJ/mol, radian, dalton, elementary charge, kelvin.
 
 mod alanine_dipeptide;
+mod backbone;
 mod bond_graph;
 mod error;
+mod fits;
 mod force_field;
 mod geometry;
 mod internal;
+mod internal_gradient;
 mod internal_kernel;
 mod internal_tree;
 mod kernel;
@@ -34,8 +37,10 @@ mod trajectory;
 mod transports;
 
 pub use alanine_dipeptide::alanine_dipeptide;
+pub use backbone::{Backbone, Residue};
 pub use bond_graph::TorsionKind;
 pub use error::MoleculeError;
+pub use fits::{FitConditionalAffine, FitScaling};
 pub use force_field::{Energy, ForceField};
 pub use geometry::{Basin, ChiralCentre, dihedral, distance};
 pub use internal::{Coordinate, CoordinateKind, InternalCoordinates};
@@ -47,4 +52,6 @@ pub use tempered::TemperedPath;
 pub use topology::{AtomLabel, Topology};
 pub use torsion_moves::TorsionMoves;
 pub use trajectory::DcdWriter;
-pub use transports::{ChainSamples, ConditionalAffine, TemperatureScaling, Temperatures};
+pub use transports::{
+    ChainSamples, ConditionalAffine, Journeys, Refined, StiffMap, TemperatureScaling, Temperatures,
+};

@@ -2,12 +2,13 @@
 //! log π^β = −U/(kB T) with 1/T linear in β, so β scales the target's log density. The reference has local moves
 //! like any other chain; log Z is relative to it (errata E15).
 
-use crate::{Molecule, MoleculeError, Temperatures};
+use crate::{Molecule, MoleculeError, Temperatures, TorsionMoves};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use sterna::explorer::Explorer;
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{PhaseKey, Streams};
-use sterna::{Batch, Result, Target};
+use sterna::{Batch, Result, Schedule, Target};
 
 /// Spread of the start about the molecule's own conformation, in its coordinates (nm): a fraction of a vibration.
 const START_SPREAD: f64 = 1e-4;
@@ -30,6 +31,7 @@ const START_SPREAD: f64 = 1e-4;
 pub struct TemperedPath {
     molecule: Arc<Molecule>,
     temperatures: Temperatures,
+    torsion_moves: Option<Arc<TorsionMoves>>,
     evaluations: AtomicU64,
 }
 
@@ -40,7 +42,19 @@ impl TemperedPath {
             return Err(MoleculeError::Temperature(reference));
         }
         let temperatures = Temperatures { reference, target: molecule.temperature() };
-        Ok(Self { molecule, temperatures, evaluations: AtomicU64::new(0) })
+        Ok(Self { molecule, temperatures, torsion_moves: None, evaluations: AtomicU64::new(0) })
+    }
+
+    /// The same path, on which each iteration also turns torsions so many times (at most 32).
+    ///
+    /// # Panics
+    /// If `moves` is more than 32.
+    pub fn with_torsion_moves(mut self, moves: usize) -> std::result::Result<Self, MoleculeError> {
+        self.torsion_moves = match moves {
+            0 => None,
+            moves => Some(Arc::new(TorsionMoves::new(&self.molecule, moves)?)),
+        };
+        Ok(self)
     }
 
     /// The molecule at the target's temperature.
@@ -109,6 +123,23 @@ impl AnnealingPath for TemperedPath {
 
     fn draws_reference(&self) -> bool {
         false
+    }
+
+    /// Geometric in temperature: neighbouring chains then differ by the same share of their heat.
+    fn first_schedule(&self, chains: usize) -> Schedule {
+        let Temperatures { reference, target } = self.temperatures;
+        let last = chains - 1;
+        let beta = |n: usize| match n {
+            0 => 0.0,
+            n if n == last => 1.0,
+            n => self.temperatures.beta(reference * (target / reference).powf(n as f64 / last as f64)),
+        };
+        // Equal temperatures at both ends have no such ladder.
+        Schedule::new((0..chains).map(beta).collect()).unwrap_or_else(|_| Schedule::uniform(chains))
+    }
+
+    fn own_moves(&self) -> Option<Arc<dyn Explorer>> {
+        self.torsion_moves.clone().map(|moves| moves as Arc<dyn Explorer>)
     }
 
     fn log_z(&self) -> Option<f64> {

@@ -2,7 +2,8 @@
 //! energy is nearly a sum of stiff harmonic terms and a few soft torsions.
 //!
 //! - [`TemperatureScaling`]: stiff coordinates scaled about their means;
-//! - [`ConditionalAffine`]: about means that follow the soft torsions, and monotone maps of some torsions.
+//! - [`ConditionalAffine`]: about means that follow the soft torsions, and monotone maps of some torsions;
+//! - [`Refined`]: the same with a learned map of the standardised stiff coordinates inside.
 //!
 //! Each keeps the orientation of the first three atoms, so that a map q ↦ q′ of internal coordinates has
 //! log |det| = log |∂q′/∂q| + log J(q′) − log J(q) on the coordinates without the centre. Rows without an image
@@ -12,11 +13,13 @@
 mod circle;
 mod conditional_affine;
 mod exponential_family;
+mod refined;
 mod regression;
 mod scaling;
 mod torus;
 
 pub use conditional_affine::ConditionalAffine;
+pub use refined::{Journeys, Refined, StiffMap};
 pub use scaling::TemperatureScaling;
 
 use crate::internal::{InternalBlock, InternalCoordinates, with_block};

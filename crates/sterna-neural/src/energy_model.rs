@@ -1,46 +1,55 @@
 //! The energy model of App. D.3: a path of densities from N(0, I) to the target.
 //!
-//!   log π_s(x) = [r(1) − r(s)][r(s) − r(0)] ⟨N(x, s), x⟩ + c(s) log g₁(√s x) − ½|x|²,
-//!   c(s) = 1 + r(1) − r(s),   log g₁(x) = log π̃(x) + ½|x|².
+//!   log π_s(x) = B(s) ⟨N(x, s), x⟩ + c(s) log π̃(√s x) − ½ Σᵢ pᵢ(s) xᵢ².
 //!
-//! At s = 1 it is the target, at s = 0 a normal of unknown mass (errata E13). It can be normalised at every
-//! s if 0 < c(s), s·c(s) < 1 and N is bounded (errata E14). All three hold for any parameters here: with a
-//! scalar network κ we set c(s) = 1/(s + (1 − s) e^κ), which is exact for a Gaussian of variance e^−κ, and
-//! r(1) = 0; N is squashed to a ball, whose radius absorbs the constant 1/c(0).
+//! The paper has one scalar network r and pᵢ = 1 − s c, c = 1 + r(1) − r(s). Here c and p come from precisions
+//! Eᵢ(s) of one mode of the target and a retreat b(s) > 0, all learned, with E₀ the largest of them:
+//!
+//!   c = h / (s + (1 − s) E₀),   h = (1 + (1 − s) E₀)^−b,   pᵢ = Eᵢ (1/(s + (1 − s) Eᵢ) − s c).
+//!
+//! For any b this is exact, without N, for a normal of precisions Eᵢ. With b = 0 it is the paper's. Far from
+//! s = 1 the target's own landscape is too sharp: between modes its logarithm has edges that no smooth N can
+//! mend. With b > 0 the target retreats there, and N, which has no edges, takes over.
+//!
+//! At s = 1 the model is the target (c = 1, p = 0, B = 0), at s = 0 a normal of unknown mass (errata E13). It
+//! can be normalised at every s whatever the parameters (errata E14): c > 0, p > 0 below s = 1, N is squashed to
+//! a ball.
 
-use std::f64::consts::TAU;
+use std::f64::consts::{FRAC_PI_2, TAU};
 
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::waves;
 use crate::egnn::{Egnn, check_species};
-use crate::graph::{Graph, Value};
+use crate::graph::Value;
 use crate::mlp::{Hidden, Mlp};
-use crate::parameters::{Init, Layout};
+use crate::parameters::Layout;
 use crate::particles::Particles;
 use crate::target::GraphTarget;
 use crate::{Error, Result};
 
-/// Smallest 1 − s that the features tell apart.
-const SHORTEST: f64 = 1e-4;
 /// Frequencies of s and of log(1 − s).
 const FREQUENCIES: usize = 4;
+/// The largest precision is taken as a norm of this order: smooth, and never too small.
+const ORDER: f64 = 8.0;
 
 /// A network of time alone: the paper's scalar r, or anything else that depends on s.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeNetwork {
     mlp: Mlp,
+    shortest: f64,
 }
 
 impl TimeNetwork {
-    /// Adds the parameters of a network with `outputs` outputs, zero at the start.
-    pub fn new(layout: &mut Layout, name: &str, hidden: Hidden, outputs: usize) -> Self {
-        Self { mlp: Mlp::new(layout, name, time_features(), hidden, outputs) }
+    /// Adds the parameters of a network with `outputs` outputs, zero at the start. Its features tell apart
+    /// times 1 − s down to `shortest`.
+    pub fn new(layout: &mut Layout, name: &str, hidden: Hidden, outputs: usize, shortest: f64) -> Self {
+        Self { mlp: Mlp::new(layout, name, time_features(), hidden, outputs), shortest }
     }
 
     /// Records the output at `time` (one column).
     pub fn record<'g>(&self, time: Value<'g>) -> Value<'g> {
-        self.mlp.record(record_time(time))
+        self.mlp.record(record_time(time, self.shortest))
     }
 }
 
@@ -49,8 +58,8 @@ fn time_features() -> usize {
 }
 
 /// Features of s and of log(1 − s): near s = 1 the densities change on ever shorter scales.
-fn record_time(time: Value<'_>) -> Value<'_> {
-    let closeness = (1.0 + SHORTEST - time).log() * (1.0 / SHORTEST.ln());
+fn record_time(time: Value<'_>, shortest: f64) -> Value<'_> {
+    let closeness = (1.0 + shortest - time).log() * (1.0 / shortest.ln());
     let mut parts = vec![time, closeness];
     parts.extend(waves(time, FREQUENCIES));
     parts.extend(waves(closeness, FREQUENCIES));
@@ -93,23 +102,27 @@ pub struct EnergyConfig {
     pub scalar_hidden: Hidden,
     /// Radius of the ball that N is squashed to.
     pub bound: f64,
-    /// κ at the start: minus the log of the variance of one mode of the target.
-    pub log_precision: f64,
+    /// log Eᵢ at the start, one for each coordinate or one for all (particles: one): minus the log of the
+    /// variance of one mode of the target.
+    pub log_precision: Vec<f64>,
+    /// Sines and cosines of each coordinate that an MLP sees beside it: frequencies π/2, π, 2π, …
+    pub waves: usize,
 }
 
 impl EnergyConfig {
     fn with(field: Field, hidden: Hidden) -> Self {
-        Self { field, hidden, scalar_hidden: Hidden::new(2, 64), bound: 30.0, log_precision: 1.0 }
+        let (scalar_hidden, log_precision) = (Hidden::new(2, 64), vec![1.0]);
+        Self { field, hidden, scalar_hidden, bound: 30.0, log_precision, waves: 0 }
     }
 
     /// The paper's for GMM-d: 3 layers of 128; a component's standard deviation is 1/40.
     pub fn paper_gmm(dim: usize) -> Self {
-        Self { log_precision: 1600f64.ln(), ..Self::with(Field::Mlp { dim }, Hidden::new(3, 128)) }
+        Self { log_precision: vec![1600f64.ln()], ..Self::with(Field::Mlp { dim }, Hidden::new(3, 128)) }
     }
 
     /// The paper's for MW-32: 3 layers of 256.
     pub fn paper_many_well(dim: usize) -> Self {
-        Self { log_precision: 2.0, ..Self::with(Field::Mlp { dim }, Hidden::new(3, 256)) }
+        Self { log_precision: vec![2.0], ..Self::with(Field::Mlp { dim }, Hidden::new(3, 256)) }
     }
 
     /// The paper's for DW-4: an EGNN of 3 layers of 128.
@@ -128,6 +141,32 @@ impl EnergyConfig {
         Self::with(Field::Egnn { particles, species: vec![] }, Hidden::new(2, 32))
     }
 
+    /// Length of a point.
+    pub fn dim(&self) -> usize {
+        match &self.field {
+            Field::Mlp { dim } => *dim,
+            Field::Egnn { particles, .. } => particles.dim(),
+        }
+    }
+
+    /// Eᵢ at the start, one for each coordinate.
+    pub fn precisions(&self) -> Vec<f64> {
+        let one_for_all = self.log_precision.len() == 1;
+        (0..self.dim()).map(|i| self.log_precision[if one_for_all { 0 } else { i }].exp()).collect()
+    }
+
+    /// The largest precision at the start, as the model takes it.
+    fn largest(&self) -> f64 {
+        let highest = self.log_precision.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = self.log_precision.iter().map(|k| (ORDER * (k - highest)).exp()).sum();
+        (highest + sum.ln() / ORDER).exp()
+    }
+
+    /// Times with 1 − s below this look alike: a tenth of a mode's variance.
+    pub fn shortest(&self) -> f64 {
+        (0.1 / self.largest()).clamp(1e-6, 0.1)
+    }
+
     /// Adds the parameters.
     ///
     /// # Errors
@@ -137,20 +176,27 @@ impl EnergyConfig {
             let value = self.bound.to_string();
             return Err(Error::Config { field: "bound", value, reason: "must be positive and finite" });
         }
+        let allowed = if matches!(self.field, Field::Mlp { .. }) { self.dim() } else { 1 };
+        let count = self.log_precision.len();
+        if (count != 1 && count != allowed) || self.log_precision.iter().any(|k| !(k.abs() < 60.0)) {
+            let (value, reason) = (format!("{:?}", self.log_precision), "one, or one for each coordinate");
+            return Err(Error::Config { field: "log_precision", value, reason });
+        }
         let hidden = self.hidden.check()?;
         let vector = format!("{name}.vector");
         let field = match &self.field {
             Field::Mlp { dim } => {
-                FieldNetwork::Mlp(Mlp::new(layout, &vector, dim + time_features(), hidden, *dim))
+                let inputs = dim * (1 + 2 * self.waves) + time_features();
+                FieldNetwork::Mlp(Mlp::new(layout, &vector, inputs, hidden, *dim))
             }
             Field::Egnn { particles, species } => {
                 check_species(*particles, species)?;
                 FieldNetwork::Egnn(Egnn::new(layout, &vector, *particles, time_features(), hidden, species))
             }
         };
-        let scalar = TimeNetwork::new(layout, &format!("{name}.scalar"), self.scalar_hidden.check()?, 1);
-        let offset = layout.add(format!("{name}.log_precision"), 1, 1, Init::Constant(self.log_precision));
-        Ok(EnergyNetwork { config: self.clone(), field, scalar, offset })
+        let (time, scalar_hidden) = (format!("{name}.scalar"), self.scalar_hidden.check()?);
+        let scalar = TimeNetwork::new(layout, &time, scalar_hidden, count + 1, self.shortest());
+        Ok(EnergyNetwork { config: self.clone(), field, scalar })
     }
 }
 
@@ -166,34 +212,62 @@ pub struct EnergyNetwork {
     config: EnergyConfig,
     field: FieldNetwork,
     scalar: TimeNetwork,
-    offset: crate::parameters::Slot,
+}
+
+/// What the model adds up to, at each row.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'g> {
+    /// c(s), one column: the share of the target's log density at √s x.
+    pub share: Value<'g>,
+    /// pᵢ(s), one column for each coordinate or one for all.
+    pub pull: Value<'g>,
+    /// B(s) ⟨N(x, s), x⟩, one column.
+    pub learned: Value<'g>,
 }
 
 impl EnergyNetwork {
     /// Length of a point.
     pub fn dim(&self) -> usize {
-        match &self.config.field {
-            Field::Mlp { dim } => *dim,
-            Field::Egnn { particles, .. } => particles.dim(),
-        }
+        self.config.dim()
     }
 
-    /// Records c(s) = 1 + r(1) − r(s).
-    pub fn record_share<'g>(&self, time: Value<'g>) -> Value<'g> {
-        let kappa = self.scalar.record(time) + self.offset.record(time.graph());
-        (time + (1.0 - time) * kappa.exp()).recip()
+    /// What it was built from.
+    pub fn config(&self) -> &EnergyConfig {
+        &self.config
     }
 
-    /// Records r(s), with r(1) = 0: the paper's scalar network.
-    pub fn record_r<'g>(&self, time: Value<'g>) -> Value<'g> {
-        1.0 - self.record_share(time)
+    /// Records c(s) and pᵢ(s).
+    fn record_shares<'g>(&self, time: Value<'g>) -> (Value<'g>, Value<'g>) {
+        let (graph, count) = (time.graph(), self.config.log_precision.len());
+        let scalars = self.scalar.record(time);
+        let start = graph.constant(count, &self.config.log_precision);
+        let log_precision = scalars.slice(0, count) + start;
+        let largest = match count {
+            1 => log_precision.exp(),
+            _ => ((log_precision * ORDER).log_sum_exp() * (1.0 / ORDER)).exp(),
+        };
+        let retreat = scalars.slice(count, 1).softplus();
+        let rest = 1.0 - time;
+        let kept = (retreat * (rest * largest + 1.0).log() * -1.0).exp();
+        let share = kept / (time + rest * largest);
+        let precision = log_precision.exp();
+        let pull = precision * ((time + rest * precision).recip() - time * share);
+        (share, pull)
     }
 
     /// Records the bounded vector N(x, s).
     pub fn record_vector<'g>(&self, time: Value<'g>, x: Value<'g>) -> Value<'g> {
-        let features = record_time(time);
+        let features = record_time(time, self.config.shortest());
         let raw = match &self.field {
-            FieldNetwork::Mlp(mlp) => mlp.record(x.graph().concat(&[x, features])),
+            FieldNetwork::Mlp(mlp) => {
+                let mut inputs = vec![x];
+                for k in 0..self.config.waves {
+                    let phase = x * (FRAC_PI_2 * 2f64.powi(k as i32));
+                    inputs.extend([phase.sin(), phase.cos()]);
+                }
+                inputs.push(features);
+                mlp.record(x.graph().concat(&inputs))
+            }
             FieldNetwork::Egnn(egnn) => egnn.record(features, x),
         };
         // v/√(1 + |v|²/R²) has length below R and keeps v's direction, hence its symmetry.
@@ -201,16 +275,20 @@ impl EnergyNetwork {
         raw * (raw.dot(raw) * (radius * radius).recip() + 1.0).sqrt().recip()
     }
 
+    /// Records all that the model needs beside the target.
+    pub fn record_parts<'g>(&self, time: Value<'g>, x: Value<'g>) -> Parts<'g> {
+        let (share, pull) = self.record_shares(time);
+        // B = s(1 − s)/(1 − s + s/E₀)²: N is then of the order of the modes' places at any s.
+        let rest = 1.0 - time;
+        let width = rest + time * self.config.largest().recip();
+        let learned = time * rest / width.square() * self.record_vector(time, x).dot(x);
+        Parts { share, pull, learned }
+    }
+
     /// Records log π_s(x), one column.
     pub fn record<'g>(&self, target: &dyn GraphTarget, time: Value<'g>, x: Value<'g>) -> Value<'g> {
-        let graph: &'g Graph = x.graph();
-        let share = self.record_share(time);
-        let at_zero = self.record_share(graph.scalar(0.0));
-        // [r(1) − r(s)][r(s) − r(0)] up to the constant −c(0), which N's radius absorbs.
-        let switch = (1.0 - share) * (share - at_zero) / at_zero;
-        let square = x.dot(x);
-        let log_g = target.log_density(x * time.sqrt()) + time * square * 0.5;
-        switch * self.record_vector(time, x).dot(x) + share * log_g - square * 0.5
+        let Parts { share, pull, learned } = self.record_parts(time, x);
+        learned + share * target.log_density(x * time.sqrt()) - (pull * x.square()).sum_cols() * 0.5
     }
 
     /// log ∫ exp(−½|x|²) dx: what [`record`](Self::record) at s = 0 and x = 0 lacks of log Z̃₀ (errata E13).

@@ -3,19 +3,23 @@
 //!
 //! Whatever training does, the run stays exact: accelerators weigh their own paths. The guard is about speed.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use sterna::acceleration::Collected;
+use serde::{Deserialize, Serialize};
+use sterna::acceleration::{Collected, FitReport, Fitted, Fitting, PairReport};
 use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::accelerators::{Identity, PerPair};
+use sterna::estimates::Seen;
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::Streams;
 use sterna::{Batch, Schedule};
 
 use crate::losses::Loss;
 use crate::optimiser::{AdamConfig, Decay};
+use crate::parameters::{Layout, Parameters};
 use crate::training::{Trainer, TrainingStreams};
-use crate::{Error, Real, Result};
+use crate::weights::{from_bytes, to_bytes};
+use crate::{Error, Result};
 
 /// Budget and settings of a training.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +28,8 @@ pub struct Training {
     pub seed: u64,
     /// Steps of the optimiser.
     pub steps: u64,
+    /// Steps that follow on the round-trip loss Σ r/(1 − r), which puts the effort on the worst pairs.
+    pub fine_tune: u64,
     /// Journeys of a step, in each direction.
     pub batch: usize,
     /// Learning rate at the beginning; it falls along a half cosine.
@@ -45,6 +51,7 @@ impl Default for Training {
         Self {
             seed: 1,
             steps: 3000,
+            fine_tune: 0,
             batch: 256,
             learning_rate: 1e-3,
             clip: 1.0,
@@ -83,7 +90,8 @@ impl Training {
         Ok(())
     }
 
-    pub(crate) fn adam(&self) -> AdamConfig {
+    /// The optimiser's settings.
+    pub fn adam(&self) -> AdamConfig {
         AdamConfig {
             learning_rate: self.learning_rate,
             warm_up: (self.steps / 20).min(100),
@@ -93,117 +101,281 @@ impl Training {
             ..AdamConfig::default()
         }
     }
+
+    /// The optimiser of fine-tuning, which starts near a minimum.
+    pub(crate) fn gentle_adam(&self) -> AdamConfig {
+        let steps = self.fine_tune;
+        AdamConfig {
+            learning_rate: FINE_TUNING_RATE * self.learning_rate,
+            warm_up: (steps / 20).min(100),
+            decay: Decay::Cosine { steps, floor: 0.02 },
+            ..self.adam()
+        }
+    }
 }
 
-/// Rejection rates of a pair on samples that training did not see.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PairReport {
-    /// With the transport.
-    pub rejection: f64,
-    /// With the plain swap.
-    pub plain_rejection: f64,
-    /// Whether the plain swap was chosen.
-    pub plain: bool,
-}
-
-/// What a training did.
-#[derive(Clone, Debug, Default)]
-pub struct TrainingReport {
-    /// Steps made, over all rounds.
-    pub steps: u64,
-    /// Mean loss of each twentieth of the last round's steps.
-    pub losses: Vec<f64>,
-    /// Each pair on held-out samples, after the last round.
-    pub pairs: Vec<PairReport>,
-    /// Points at which the target was evaluated inside losses.
-    pub target_evaluations: u64,
-    /// Points at which a network was evaluated inside losses.
-    pub network_evaluations: u64,
-    /// What a person should know: a short name, and what was seen.
-    pub alarms: Vec<(&'static str, String)>,
-    /// The trained transport as a file would hold it.
-    pub transport: Vec<u8>,
-}
-
-/// A report that the trainer writes and others read.
-pub(crate) type Shared<S> = Arc<Mutex<S>>;
+/// Learning rate of fine-tuning, relative to that of training.
+const FINE_TUNING_RATE: f64 = 0.5;
 
 /// Samples split into those that training sees and those that judge it.
-pub(crate) struct Split<'a> {
-    schedule: &'a Schedule,
-    samples: &'a [Batch],
+#[derive(Clone)]
+pub struct Split {
+    collected: Arc<Collected>,
     trained: usize,
 }
 
-impl<'a> Split<'a> {
+impl Split {
     /// The last eighth is held out: later than all others, so as independent of them as can be.
-    pub fn new(collected: &Collected<'a>) -> Self {
+    pub fn new(collected: Arc<Collected>) -> Self {
         let rows = collected.samples[0].rows();
         let held_out = (rows / 8).clamp(1, rows - 1);
-        Self { schedule: collected.schedule, samples: collected.samples, trained: rows - held_out }
+        Self { collected, trained: rows - held_out }
     }
 
     /// β and β′ of a pair, from 0.
     pub fn ends(&self, pair: usize) -> (f64, f64) {
-        let interval = self.schedule.interval(pair + 1);
+        let interval = self.collected.schedule.interval(pair + 1);
         (interval.lower, interval.upper)
     }
 
+    /// Number of pairs.
     pub fn pairs(&self) -> usize {
-        self.schedule.pairs()
+        self.collected.schedule.pairs()
     }
 
     /// A training sample of a chain.
-    pub fn sample(&self, chain: usize, stream: &mut sterna::streams::RowStream) -> &'a [f64] {
-        self.samples[chain].row(stream.below(self.trained))
+    pub fn sample(&self, chain: usize, stream: &mut sterna::streams::RowStream) -> &[f64] {
+        self.collected.samples[chain].row(stream.below(self.trained))
+    }
+
+    /// At most this many training samples of a chain, evenly spread.
+    pub fn training_rows(&self, chain: usize, most: usize) -> Batch {
+        let samples = &self.collected.samples[chain];
+        let stride = self.trained.div_ceil(most).max(1);
+        let rows = (0..self.trained).step_by(stride).flat_map(|i| samples.row(i)).copied();
+        Batch::from_vec(samples.dim(), rows.collect())
+    }
+
+    /// Samples that were not trained on at all.
+    pub fn judging(collected: Collected) -> Self {
+        Self { collected: Arc::new(collected), trained: 0 }
+    }
+
+    /// Other samples at another schedule, with all else as it was.
+    pub fn with_samples(&self, schedule: Schedule, samples: Vec<Batch>) -> Collected {
+        let Collected { round, local_barrier, local_variance, .. } = &*self.collected;
+        let (local_barrier, local_variance) = (local_barrier.clone(), local_variance.clone());
+        Collected { round: *round, schedule, samples, local_barrier, local_variance }
+    }
+
+    /// The training samples of the target chain.
+    fn trained_on_target(&self) -> Batch {
+        let samples = self.collected.samples.last().expect("a ladder has chains");
+        Batch::from_vec(samples.dim(), samples.as_slice()[..self.trained * samples.dim()].to_vec())
     }
 
     /// At most this many held-out samples of a chain, evenly spread.
-    fn held_out(&self, chain: usize, most: usize) -> Vec<&'a [f64]> {
-        let samples = &self.samples[chain];
+    pub fn held_out(&self, chain: usize, most: usize) -> Vec<&[f64]> {
+        let samples = &self.collected.samples[chain];
         let stride = (samples.rows() - self.trained).div_ceil(most).max(1);
         (self.trained..samples.rows()).step_by(stride).map(|i| samples.row(i)).collect()
     }
 }
 
-/// The loop: `fill` writes the inputs of a step. A diverged training is an error with the steps made so far.
-pub(crate) fn train<T: Real>(
-    trainer: &mut Trainer<T>,
-    training: &Training,
-    rows: usize,
-    mut fill: impl FnMut(u64, &mut [Vec<T>]),
-    inputs: usize,
-    report: &mut TrainingReport,
-) -> Result<()> {
-    let mut buffers: Vec<Vec<T>> = vec![Vec::new(); inputs];
-    let window = training.steps.div_ceil(20);
-    let (mut sum, mut count) = (0.0, 0u64);
-    report.losses.clear();
-    for step in 0..training.steps {
-        buffers.iter_mut().for_each(Vec::clear);
-        fill(step, &mut buffers);
-        let slices: Vec<&[T]> = buffers.iter().map(|b| &b[..]).collect();
-        let made = trainer.step(rows, &slices)?;
-        report.steps += 1;
+/// What is particular to one kind of transport in training.
+pub trait Lesson: Send {
+    /// Rows of a batch.
+    fn rows(&self) -> usize;
+    /// Inputs of the recorded loss.
+    fn inputs(&self) -> usize;
+    /// Writes the inputs of a step, which come empty.
+    fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]);
+    /// Points at which a step evaluates the target, and the network.
+    fn cost(&self) -> (u64, u64);
+    /// Why the last inputs could not be written, if they could not.
+    fn trouble(&mut self) -> Option<sterna::Error> {
+        None
+    }
+    /// What is left if training diverges: plain swaps.
+    fn failed(&self) -> sterna::Result<Fitted> {
+        let (accelerator, record) = (Arc::new(Identity), Arc::new([]));
+        Ok(Fitted { accelerator, path: None, record, report: FitReport::default() })
+    }
+
+    /// Whether there is a weight whose round-trip loss can be made small.
+    fn can_fine_tune(&self) -> bool {
+        false
+    }
+    /// Turns to the round-trip loss, from these weights: rows, inputs and costs are from now on its own.
+    ///
+    /// # Panics
+    /// Where this is impossible.
+    fn fine_tune(&mut self, _weights: Parameters<f32>) -> Result<Trainer<f32>> {
+        unreachable!("asked of a lesson that cannot")
+    }
+    /// The accelerator of these weights, judged, and its file.
+    fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted>;
+}
+
+/// A training under way: steps of the optimiser on batches of a lesson.
+pub struct Course<L> {
+    lesson: L,
+    training: Training,
+    trainer: Trainer<f32>,
+    layout: Layout,
+    buffers: Vec<Vec<f32>>,
+    report: FitReport,
+    notes: Notes,
+}
+
+/// Where a course stands, beside the optimiser's own counters.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Notes {
+    steps: u64,
+    window: (f64, u64),
+    losses: Vec<f64>,
+    /// Whether the round-trip loss is trained on by now, and its losses.
+    fine: bool,
+    fine_losses: Vec<f64>,
+    /// Points at which the target, and the network, were evaluated, and steps left out, before that.
+    earlier_cost: (u64, u64),
+    earlier_alarm: Option<String>,
+    /// Why it came to nothing.
+    failed: Option<String>,
+}
+
+impl<L: Lesson> Course<L> {
+    /// `report` is that of earlier rounds.
+    pub fn new(
+        lesson: L,
+        training: Training,
+        trainer: Trainer<f32>,
+        layout: Layout,
+        report: FitReport,
+    ) -> Self {
+        let training =
+            Training { fine_tune: if lesson.can_fine_tune() { training.fine_tune } else { 0 }, ..training };
+        let buffers = vec![Vec::new(); lesson.inputs()];
+        Self { lesson, training, trainer, layout, buffers, report, notes: Notes::default() }
+    }
+
+    /// Turns to the round-trip loss.
+    fn begin_fine_tuning(&mut self, weights: Parameters<f32>) -> sterna::Result<()> {
+        self.notes.earlier_cost = self.cost();
+        self.notes.earlier_alarm = self.trainer.alarm();
+        self.notes.fine = true;
+        self.trainer = self.lesson.fine_tune(weights).map_err(into_library)?;
+        self.buffers.resize(self.lesson.inputs(), Vec::new());
+        Ok(())
+    }
+
+    /// Points at which the target, and the network, were evaluated so far.
+    fn cost(&self) -> (u64, u64) {
+        let (target, network) = self.lesson.cost();
+        let Notes { fine, steps, earlier_cost: earlier, .. } = &self.notes;
+        let steps = if *fine { steps - self.training.steps } else { *steps };
+        (earlier.0 + steps * target, earlier.1 + steps * network)
+    }
+
+    fn step(&mut self) -> sterna::Result<()> {
+        if self.notes.steps == self.training.steps && !self.notes.fine {
+            self.begin_fine_tuning(self.trainer.averaged().clone())?;
+        }
+        self.buffers.iter_mut().for_each(Vec::clear);
+        self.lesson.fill(self.notes.steps, &mut self.buffers);
+        if let Some(error) = self.lesson.trouble() {
+            return Err(error);
+        }
+        let inputs: Vec<&[f32]> = self.buffers.iter().map(|b| &b[..]).collect();
+        let made = match self.trainer.step(self.lesson.rows(), &inputs) {
+            Ok(made) => made,
+            Err(error @ Error::Diverged { .. }) => {
+                self.notes.failed = Some(error.to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(into_library(error)),
+        };
+        let Notes { steps, window, losses, fine, fine_losses, .. } = &mut self.notes;
+        let (losses, before, planned) = match fine {
+            false => (losses, 0, self.training.steps),
+            true => (fine_losses, self.training.steps, self.training.fine_tune),
+        };
+        *steps += 1;
         if made.loss.is_finite() {
-            (sum, count) = (sum + made.loss, count + 1);
+            *window = (window.0 + made.loss, window.1 + 1);
         }
-        if (step + 1).is_multiple_of(window) || step + 1 == training.steps {
-            report.losses.push(sum / count as f64);
-            (sum, count) = (0.0, 0);
+        let done = *steps - before;
+        let ends = done.is_multiple_of(planned.div_ceil(20)) || done == planned;
+        if ends && window.1 > 0 {
+            losses.push(window.0 / window.1 as f64);
+            *window = (0.0, 0);
         }
+        Ok(())
     }
-    if let Some(message) = trainer.alarm() {
-        report.alarms.push(("training-skipped", message));
+}
+
+impl<L: Lesson> Fitting for Course<L> {
+    fn progress(&self) -> (u64, u64) {
+        let steps = self.notes.steps;
+        // A failed course is at its end.
+        let all = self.training.steps + self.training.fine_tune;
+        (steps, if self.notes.failed.is_some() { steps } else { all })
     }
-    Ok(())
+
+    fn advance(&mut self, most: u64) -> sterna::Result<()> {
+        let (done, total) = self.progress();
+        for _ in 0..most.min(total - done) {
+            if self.notes.failed.is_none() {
+                self.step()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> sterna::Result<Fitted> {
+        let (target, network) = self.cost();
+        self.report.steps += self.notes.steps;
+        self.report.target_evaluations += target;
+        self.report.network_evaluations += network;
+        self.report.losses = self.notes.losses.clone();
+        self.report.fine_tuning_losses = self.notes.fine_losses.clone();
+        for message in [self.notes.earlier_alarm.take(), self.trainer.alarm()].into_iter().flatten() {
+            self.report.alarms.push(("training-skipped".into(), message));
+        }
+        if let Some(reason) = &self.notes.failed {
+            let message = format!("training failed and plain swaps are used: {reason}");
+            self.report.alarms.push(("training-diverged".into(), message));
+            self.report.pairs.clear();
+            return Ok(Fitted { report: self.report, ..self.lesson.failed()? });
+        }
+        let mut fitted = self.lesson.graduate(self.trainer.averaged(), &mut self.report)?;
+        fitted.report = self.report;
+        Ok(fitted)
+    }
+
+    fn save(&self) -> sterna::Result<Vec<u8>> {
+        let state = self.trainer.state();
+        to_bytes(&self.notes, &self.layout, self.trainer.parameters(), Some(&state)).map_err(into_library)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> sterna::Result<()> {
+        let stored = from_bytes::<Notes>(saved.to_vec(), "training state").map_err(into_library)?;
+        let state = stored.state(&self.layout).map_err(into_library)?;
+        let state = state.ok_or_else(|| sterna::Error::Saved("it holds no state of an optimiser".into()))?;
+        if stored.description.fine && !self.notes.fine {
+            self.begin_fine_tuning(stored.parameters(&self.layout).map_err(into_library)?)?;
+        }
+        self.trainer.restore(&state).map_err(into_library)?;
+        self.notes = stored.description;
+        Ok(())
+    }
 }
 
 /// Journeys that judge a pair, in each direction.
 const JUDGES: usize = 1000;
 
 /// Rejection rate of every pair on held-out samples: r = E|tanh(Δ/2)|, Δ = log w(forward) − log w(backward).
-pub(crate) fn rejection_rates(
+pub fn rejection_rates(
     accelerator: &dyn Accelerator,
     path: &dyn AnnealingPath,
     split: &Split,
@@ -212,7 +384,7 @@ pub(crate) fn rejection_rates(
     // Not the noise of sampling, nor that of batches.
     let streams = Streams::new(seed ^ 0x6A09_E667_F3BC_C908);
     let travel = |pair: usize, direction: Direction| -> sterna::Result<Vec<f64>> {
-        let interval = split.schedule.interval(pair);
+        let interval = split.collected.schedule.interval(pair);
         let (chain, beta) = match direction {
             Direction::Forward => (pair - 1, interval.lower),
             Direction::Backward => (pair, interval.upper),
@@ -253,8 +425,9 @@ pub(crate) fn guard(
     path: &dyn AnnealingPath,
     split: &Split,
     training: &Training,
-    report: &mut TrainingReport,
+    report: &mut FitReport,
 ) -> sterna::Result<Arc<dyn Accelerator>> {
+    report.seen = Seen::new(&split.trained_on_target());
     let ours = rejection_rates(&*accelerator, path, split, training.seed)?;
     let plain = rejection_rates(&Identity, path, split, training.seed)?;
     let judge = |(&rejection, &plain_rejection): (&f64, &f64)| PairReport {
@@ -276,36 +449,35 @@ pub(crate) fn guard(
          these pairs are swapped plainly; more samples (training.collect) or steps (training.steps) may help",
         replaced.iter().map(rates).collect::<Vec<_>>().join(", ")
     );
-    report.alarms.push(("transport-replaced", message));
-    if replaced.len() == report.pairs.len() {
-        return Ok(Arc::new(Identity));
-    }
-    let plain = report.pairs.iter().map(|p| p.plain).collect();
-    Ok(Arc::new(PerPair::new(accelerator, plain)))
+    report.alarms.push(("transport-replaced".into(), message));
+    Ok(partly_plain(accelerator, report.pairs.iter().map(|p| p.plain).collect()))
 }
 
-/// What is done about a training that came to nothing.
-pub(crate) fn fall_back(error: Error, report: &mut TrainingReport) -> sterna::Result<Arc<dyn Accelerator>> {
-    match error {
-        Error::Diverged { .. } => {
-            let message = format!("training failed and plain swaps are used: {error}");
-            report.alarms.push(("training-diverged", message));
-            report.pairs.clear();
-            Ok(Arc::new(Identity))
-        }
-        error => Err(into_library(error)),
+/// Plain swaps on the pairs that are marked.
+pub(crate) fn partly_plain(accelerator: Arc<dyn Accelerator>, plain: Vec<bool>) -> Arc<dyn Accelerator> {
+    if plain.iter().all(|&p| p) {
+        Arc::new(Identity)
+    } else if plain.iter().any(|&p| p) {
+        Arc::new(PerPair::new(accelerator, plain))
+    } else {
+        accelerator
     }
 }
 
 /// Our errors as the library's.
-pub(crate) fn into_library(error: Error) -> sterna::Error {
+pub fn into_library(error: Error) -> sterna::Error {
     match error {
         Error::Config { field, value, reason } => sterna::Error::Setting { field, value, cure: reason },
-        error => sterna::Error::Target(Box::new(error)),
+        error => sterna::Error::Transport(Box::new(error)),
     }
 }
 
+/// The pair of a row where each pair should have as many rows as the others.
+pub(crate) fn spread(step: u64, row: usize, pairs: usize) -> usize {
+    ((step + row as u64) % pairs as u64) as usize
+}
+
 /// Streams of one round of training.
-pub(crate) fn streams(training: &Training, round: usize) -> TrainingStreams {
+pub fn streams(training: &Training, round: usize) -> TrainingStreams {
     TrainingStreams::new(training.seed ^ (round as u64).wrapping_mul(0xA54F_F53A_5F1D_36F1))
 }

@@ -59,6 +59,16 @@ impl GraphPath {
     pub fn score<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
         beta * (self.target.score(x) + x) - x
     }
+
+    /// As [`score`](Self::score), by β alone: no derivative of the target's score is ever asked for.
+    fn detached_score<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
+        beta * (self.target.score(x).detach() + x) - x
+    }
+
+    /// The target's evaluations that one derivative of its score takes.
+    pub(crate) fn derivative_evaluations(&self) -> u64 {
+        self.target.derivative_evaluations()
+    }
 }
 
 /// Records −log w of forward and +log w of backward journeys of a flow, one column each: their means sum to
@@ -120,6 +130,37 @@ impl<'g> CmcdInputs<'g> {
             noise: graph.input("noise", network.steps * dim),
         }
     }
+
+    /// The same inputs in the same order, for journeys that come in twos: a row of the batch holds one, then
+    /// another.
+    pub fn record_twos(graph: &'g Graph, network: &CmcdNetwork) -> [Self; 2] {
+        let (dim, pairs) = (network.drift.dim(), network.start.len());
+        let two = |name: &str, cols: usize| {
+            let both = graph.input(name, 2 * cols);
+            [both.slice(0, cols), both.slice(cols, cols)]
+        };
+        let (lower, upper) = (two("lower", 1), two("upper", 1));
+        let (which, forward) = (two("which", pairs), two("forward", 1));
+        let (start, noise) = (two("start", dim), two("noise", network.steps * dim));
+        [0, 1].map(|k| Self {
+            pair: Conditions { lower: lower[k], upper: upper[k], time: None },
+            which: which[k],
+            forward: forward[k],
+            start: start[k],
+            noise: noise[k],
+        })
+    }
+}
+
+/// Records Σ r/(1 − r) over the pairs, r = E|tanh(Δ/2)| the rejection rate of a pair: the round-trip rate
+/// is 1/(2 + 2 Σ r/(1 − r)). Each row of the batch holds −Δ (the sum of the two divergences of a journey there
+/// and another back) and its pair as ones and zeros.
+pub fn round_trip_loss<'g>(which: Value<'g>, divergence: Value<'g>) -> Value<'g> {
+    // A pair that no row of a batch belongs to counts as one that never rejects.
+    let rows = which.sum_rows() + 1e-6;
+    let rejection = (which * (divergence * 0.5).tanh().abs()).sum_rows() * rows.recip();
+    // Finite where all is rejected.
+    (rejection * (1.001 - rejection).recip()).sum_cols()
 }
 
 impl CmcdNetwork {
@@ -203,8 +244,7 @@ impl CmcdNetwork {
         let score_and_drift = |n: usize, x: Value<'g>| {
             let s = n as f64 / steps as f64;
             let time = forward * (2.0 * s - 1.0) + (1.0 - s);
-            let score = path.score(beta(n), x);
-            let score = if detached { score.detach() } else { score };
+            let score = if detached { path.detached_score(beta(n), x) } else { path.score(beta(n), x) };
             (score, self.drift.record(&rows.pair.at(time), x) * sign * (1.0 / steps as f64))
         };
         let (mut x, mut log_ratio) = (rows.start, graph.scalar(0.0));
@@ -242,6 +282,13 @@ impl CmcdNetwork {
                 (log_weight - offset).square().mean_rows()
             }
         }
+    }
+
+    /// Records the round-trip loss over journeys that come in twos, a forward and a backward one of the same
+    /// pair.
+    pub fn round_trip_loss<'g>(&self, path: &GraphPath, twos: &[CmcdInputs<'g>; 2]) -> Value<'g> {
+        let [there, back] = twos.each_ref().map(|rows| self.divergence(path, rows, false));
+        round_trip_loss(twos[0].which, there + back)
     }
 
     /// The accelerator's kernels around a drift: σ_k² and φ_k as the parameters have them.

@@ -13,7 +13,7 @@ const MOST_INPUTS: usize = 8;
 type Build<T> = dyn Fn() -> Result<Workspace<T>> + Send + Sync;
 
 /// A computation that several threads may run at once.
-pub(crate) struct Runner<T: Real> {
+pub struct Runner<T: Real> {
     parameters: Parameters<T>,
     build: Box<Build<T>>,
     idle: Mutex<Vec<Workspace<T>>>,

@@ -1,25 +1,27 @@
 //! CMCD-APT, trained: a drift, variances and interpolations for all pairs (§5.2, App. D.2, App. E.2).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sterna::Batch;
-use sterna::acceleration::{Collected, Fit};
+use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::Cmcd;
 use sterna::path::AnnealingPath;
 
 use crate::conditions::Conditioning;
 use crate::cpu::Cpu;
-use crate::fit::{Shared, Split, Training, TrainingReport, fall_back, guard, into_library, streams, train};
+use crate::egnn::EgnnDriftConfig;
+use crate::fit::{Course, Lesson, Split, Training, guard, into_library, partly_plain, spread, streams};
 use crate::graph::Graph;
 use crate::losses::{CmcdInputs, CmcdNetwork, GraphPath, Loss};
 use crate::mlp::{Hidden, MlpDriftConfig};
 use crate::parameters::{Layout, Parameters};
+use crate::particles::Particles;
 use crate::target::GraphTarget;
-use crate::training::Trainer;
+use crate::training::{Trainer, TrainingStreams};
 use crate::transport::NeuralDrift;
-use crate::weights::{NetworkConfig, to_bytes};
+use crate::weights::{Network, NetworkConfig, Stored, from_bytes, to_bytes};
 use crate::{Error, Result};
 
 /// Size of a trained controlled diffusion.
@@ -29,6 +31,8 @@ pub struct CmcdSize {
     pub steps: usize,
     /// Hidden layers of the drift.
     pub hidden: Hidden,
+    /// Points that are mean-free positions of particles get a drift that turns and permutes with them.
+    pub particles: Option<Particles>,
     /// Variance of a step's noise relative to the local variance, per unit of barrier between the chains
     /// of a pair, that training starts from.
     pub noise: f64,
@@ -54,13 +58,6 @@ pub struct TrainCmcd {
     target: Arc<dyn GraphTarget>,
     size: CmcdSize,
     training: Training,
-    state: Shared<State>,
-}
-
-#[derive(Default)]
-struct State {
-    report: TrainingReport,
-    parameters: Option<(Parameters<f32>, Vec<[f64; 2]>)>,
 }
 
 impl TrainCmcd {
@@ -83,84 +80,186 @@ impl TrainCmcd {
             return wrong("accelerator.noise", size.noise.to_string(), "it must be positive");
         }
         size.hidden.check()?;
-        Ok(Self { path, target, size, training, state: Arc::new(Mutex::default()) })
+        if let Some(particles) = size.particles.filter(|p| p.dim() != target.dim()) {
+            return Err(Error::Dimension { expected: particles.dim(), given: target.dim() });
+        }
+        Ok(Self { path, target, size, training })
     }
 
-    /// What the last training did.
-    pub fn report(&self) -> TrainingReport {
-        self.state.lock().expect("no panic inside").report.clone()
+    fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
+        let (training, dim) = (&self.training, self.target.dim());
+        let conditioning = Conditioning::new(collected.schedule.betas())?;
+        let hidden = self.size.hidden;
+        let drift = match self.size.particles {
+            None => NetworkConfig::MlpDrift(MlpDriftConfig { dim, hidden, conditioning }),
+            Some(particles) => {
+                NetworkConfig::EgnnDrift(EgnnDriftConfig { particles, hidden, species: vec![], conditioning })
+            }
+        };
+        let earlier_weights = earlier
+            .filter(|e| !e.record.is_empty())
+            .map(|e| from_bytes::<CmcdDescription>(e.record.to_vec(), "the round before"))
+            .transpose()?;
+        let description = CmcdDescription {
+            drift,
+            steps: self.size.steps,
+            start: match &earlier_weights {
+                Some(stored) => stored.description.start.clone(),
+                None => collected.step_variances(self.size.noise),
+            },
+            plain: Vec::new(),
+        };
+        let mut layout = Layout::new();
+        let network = description.build(&mut layout)?;
+        let start = match earlier_weights {
+            Some(stored) => stored.parameters(&layout)?,
+            None => layout.initialise(training.seed),
+        };
+        let graph = Graph::new();
+        let inputs = CmcdInputs::record(&graph, &network);
+        let graph_path = GraphPath::from_standard_normal(self.target.clone());
+        let path = &graph_path;
+        let loss = network.loss(training.loss, path, &inputs);
+        let device = Arc::new(Cpu::new(training.threads));
+        let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
+        let directions = if matches!(training.loss, Loss::ForwardKl | Loss::ReverseKl) { 1 } else { 2 };
+        let rows = training.batch * directions;
+        let lesson = CmcdLesson {
+            path: self.path.clone(),
+            graph_path,
+            fine: false,
+            streams: streams(training, collected.round),
+            split: Split::new(collected),
+            keys: (0..rows as u32).collect(),
+            noise: Batch::zeros(rows, self.size.steps * dim),
+            training: training.clone(),
+            layout: layout.clone(),
+            network,
+            description,
+        };
+        let report = earlier.map(|e| e.report.clone()).unwrap_or_default();
+        Ok(Box::new(Course::new(lesson, training.clone(), trainer, layout, report)))
     }
 }
 
 impl Fit for TrainCmcd {
-    fn fit(&self, collected: &Collected) -> sterna::Result<Arc<dyn Accelerator>> {
-        let State { report, parameters } = &mut *self.state.lock().expect("no panic inside");
-        if collected.round == 0 {
-            (*report, *parameters) = Default::default();
-        }
-        let (split, training, steps) = (Split::new(collected), &self.training, self.size.steps);
-        let (dim, pairs) = (self.target.dim(), split.pairs());
-        let conditioning = Conditioning::new(collected.schedule.betas()).map_err(into_library)?;
-        let config = MlpDriftConfig { dim, hidden: self.size.hidden, conditioning };
-        let mut layout = Layout::new();
-        let drift = config.build(&mut layout, "drift").map_err(into_library)?;
-        let (start, first) = match parameters.take() {
-            Some((start, first)) => (Some(start), first),
-            None => (None, collected.step_variances(self.size.noise)),
-        };
-        let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &first);
-        let start = start.unwrap_or_else(|| layout.initialise(training.seed));
+    fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
+        self.lesson(collected, earlier).map_err(into_library)
+    }
 
-        let graph = Graph::new();
-        let inputs = CmcdInputs::record(&graph, &network);
-        let path = GraphPath::from_standard_normal(self.target.clone());
-        let loss = network.loss(training.loss, &path, &inputs);
-        let device = Arc::new(Cpu::new(training.threads));
-        let mut trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())
-            .map_err(into_library)?;
-        let streams = streams(training, collected.round);
-        let (rows, is_forward): (usize, fn(usize) -> bool) = match training.loss {
-            Loss::ForwardKl => (training.batch, |_| true),
-            Loss::ReverseKl => (training.batch, |_| false),
-            Loss::Skl | Loss::LogVariance => (2 * training.batch, |row| row % 2 == 0),
+    fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
+        let stored: Stored<CmcdDescription> =
+            from_bytes(record.to_vec(), "the drift's weights").map_err(into_library)?;
+        let (accelerator, _) = stored.description.restore(&stored)?;
+        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    }
+}
+
+impl CmcdDescription {
+    /// The network with its parameters.
+    fn build(&self, layout: &mut Layout) -> Result<CmcdNetwork> {
+        let Network::Drift(drift) = self.drift.build(layout, "drift")? else {
+            let reason = "its network is not a drift".into();
+            return Err(Error::Mismatch { origin: "the drift's weights".into(), reason });
         };
-        let keys: Vec<u32> = (0..rows as u32).collect();
-        let mut noise = Batch::zeros(rows, steps * dim);
-        let fill = |step: u64, inputs: &mut [Vec<f32>]| {
-            for row in 0..rows {
-                let mut choices = streams.choices(step, row);
-                let pair = choices.below(pairs);
-                let (low, high) = split.ends(pair);
-                let forward = is_forward(row);
-                let chain = if forward { pair } else { pair + 1 };
-                inputs[0].push(low as f32);
-                inputs[1].push(high as f32);
-                inputs[2].extend((0..pairs).map(|n| if n == pair { 1.0 } else { 0.0 }));
-                inputs[3].push(if forward { 1.0 } else { 0.0 });
-                inputs[4].extend(split.sample(chain, &mut choices).iter().map(|&x| x as f32));
-            }
-            streams.noise(step, &keys, &mut noise);
-            inputs[5].extend(noise.as_slice().iter().map(|&z| z as f32));
-        };
-        let before = report.steps;
-        let outcome = train(&mut trainer, training, rows, fill, 6, report);
-        let points = (report.steps - before) * (rows * (steps + 1)) as u64;
-        report.target_evaluations += points;
-        report.network_evaluations += points;
-        if let Err(error) = outcome {
-            return fall_back(error, report);
+        Ok(CmcdNetwork::new(layout, drift, self.steps, &self.start))
+    }
+
+    /// The accelerator of a file, and the length of its points.
+    pub(crate) fn restore<D>(&self, stored: &Stored<D>) -> sterna::Result<(Arc<dyn Accelerator>, usize)> {
+        let mut layout = Layout::new();
+        let network = self.build(&mut layout).map_err(into_library)?;
+        let accelerator = accelerator(&network, &stored.parameters(&layout).map_err(into_library)?)?;
+        Ok((partly_plain(accelerator, self.plain.clone()), network.dim()))
+    }
+}
+
+/// A drift in f32 shapes the proposals; its values serve simulation and density alike.
+fn accelerator(network: &CmcdNetwork, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {
+    let drift = NeuralDrift::<f32>::new(network.drift().clone(), weights.clone(), Arc::new(Cpu::new(1)))
+        .map_err(into_library)?;
+    Ok(Arc::new(Cmcd { steps: network.kernels(weights, Arc::new(drift))? }))
+}
+
+struct CmcdLesson {
+    path: Arc<dyn AnnealingPath>,
+    graph_path: GraphPath,
+    /// Whether rows come in twos, for the round-trip loss.
+    fine: bool,
+    split: Split,
+    streams: TrainingStreams,
+    training: Training,
+    layout: Layout,
+    network: CmcdNetwork,
+    description: CmcdDescription,
+    keys: Vec<u32>,
+    noise: Batch,
+}
+
+impl Lesson for CmcdLesson {
+    fn rows(&self) -> usize {
+        if self.fine { self.keys.len() / 2 } else { self.keys.len() }
+    }
+
+    fn inputs(&self) -> usize {
+        6
+    }
+
+    fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]) {
+        let pairs = self.split.pairs();
+        for row in 0..self.keys.len() {
+            let mut choices = self.streams.choices(step, row);
+            let pair = if self.fine { spread(step, row / 2, pairs) } else { choices.below(pairs) };
+            let (low, high) = self.split.ends(pair);
+            let forward = match self.training.loss {
+                _ if self.fine => row % 2 == 0,
+                Loss::ForwardKl => true,
+                Loss::ReverseKl => false,
+                Loss::Skl | Loss::LogVariance => row % 2 == 0,
+            };
+            let chain = if forward { pair } else { pair + 1 };
+            inputs[0].push(low as f32);
+            inputs[1].push(high as f32);
+            inputs[2].extend((0..pairs).map(|n| if n == pair { 1.0 } else { 0.0 }));
+            inputs[3].push(if forward { 1.0 } else { 0.0 });
+            inputs[4].extend(self.split.sample(chain, &mut choices).iter().map(|&x| x as f32));
         }
-        let averaged = trainer.averaged().clone();
-        // A drift in f32 shapes the proposals; its values serve simulation and density alike.
-        let drift = NeuralDrift::<f32>::new(network.drift().clone(), averaged.clone(), Arc::new(Cpu::new(1)))
-            .map_err(into_library)?;
-        let accelerator = Arc::new(Cmcd { steps: network.kernels(&averaged, Arc::new(drift))? });
-        let guarded = guard(accelerator, &*self.path, &split, training, report)?;
+        self.streams.noise(step, &self.keys, &mut self.noise);
+        inputs[5].extend(self.noise.as_slice().iter().map(|&z| z as f32));
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        let (journeys, steps) = (self.keys.len() as u64, self.network.steps() as u64);
+        // Derivatives go through the scores of all points but the first.
+        let derivatives = match self.training.loss {
+            Loss::LogVariance if !self.fine => 0,
+            _ => self.graph_path.derivative_evaluations() * steps,
+        };
+        (journeys * (steps + 1 + derivatives), journeys * (steps + 1))
+    }
+
+    fn can_fine_tune(&self) -> bool {
+        true
+    }
+
+    fn fine_tune(&mut self, weights: Parameters<f32>) -> Result<Trainer<f32>> {
+        self.fine = true;
+        let rows = 2 * self.training.batch;
+        self.keys = (0..rows as u32).collect();
+        self.noise = Batch::zeros(rows, self.network.steps() * self.network.dim());
+        let graph = Graph::new();
+        let inputs = CmcdInputs::record_twos(&graph, &self.network);
+        let loss = self.network.round_trip_loss(&self.graph_path, &inputs);
+        let device = Arc::new(Cpu::new(self.training.threads));
+        Trainer::new(device, &graph, loss, &[], &self.layout, weights, self.training.gentle_adam())
+    }
+
+    fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
+        let accelerator = accelerator(&self.network, weights)?;
+        let accelerator = guard(accelerator, &*self.path, &self.split, &self.training, report)?;
         let plain = report.pairs.iter().map(|p| p.plain).collect();
-        let description =
-            CmcdDescription { drift: NetworkConfig::MlpDrift(config), steps, start: first.clone(), plain };
-        report.transport = to_bytes(&description, &layout, &averaged, None).map_err(into_library)?;
-        *parameters = Some((averaged, first));
-        Ok(guarded)
+        let description = CmcdDescription { plain, ..self.description.clone() };
+        let record = to_bytes(&description, &self.layout, weights, None).map_err(into_library)?;
+        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
     }
 }

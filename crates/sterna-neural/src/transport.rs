@@ -5,21 +5,20 @@
 //! then exact to rounding. A drift may run in f32: it only shapes proposals, and the same f32 values serve
 //! simulation and density.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sterna::transport::{Drift, EnergyModel, Flow, Interval};
-use sterna::{Batch, Evaluation};
+use sterna::{Batch, Evaluation, Target};
 
 use crate::conditions::Conditions;
 use crate::device::{Device, Program};
 use crate::egnn::EgnnDrift;
-use crate::energy_model::EnergyNetwork;
+use crate::energy_model::{EnergyNetwork, Parts};
 use crate::graph::Value;
 use crate::mlp::MlpDrift;
 use crate::parameters::Parameters;
 use crate::realnvp::RealNvp;
 use crate::runner::Runner;
-use crate::target::GraphTarget;
 use crate::{Error, Real, Result};
 
 /// An architecture for a drift.
@@ -183,20 +182,37 @@ impl<T: Real> Flow for NeuralFlow<T> {
 }
 
 /// A trained energy model: the library's [`EnergyModel`].
+///
+/// The target itself is asked in f64, at √s x; the network gives the rest. At s = 1 there is nothing but the
+/// target, at s = 0 neither: such points cost no call of what they do not need.
 pub struct NeuralEnergyModel<T: Real> {
     dim: usize,
+    target: Arc<dyn Target>,
+    /// c(0) log π̃(0): the log density at s = 0 and x = 0.
+    log_start: f64,
     log_z_reference: f64,
     runner: Runner<T>,
+    scratch: Mutex<Vec<EnergyScratch>>,
+}
+
+#[derive(Default)]
+struct EnergyScratch {
+    /// Rows at s > 0, and √s x there with the target's answer.
+    beyond: Vec<usize>,
+    shrunk: Batch,
+    target: Evaluation,
+    /// Rows at 0 < s < 1, as places within `beyond`.
+    between: Vec<usize>,
 }
 
 impl<T: Real> NeuralEnergyModel<T> {
     /// Freezes a network's parameters around a target.
     ///
     /// # Errors
-    /// If the device cannot compile it, or target and network differ in dimension.
+    /// If the device cannot compile it, target and network differ in dimension, or the target fails at 0.
     pub fn new(
         network: EnergyNetwork,
-        target: Arc<dyn GraphTarget>,
+        target: Arc<dyn Target>,
         parameters: Parameters<T>,
         device: Arc<dyn Device<T>>,
     ) -> Result<Self> {
@@ -208,37 +224,97 @@ impl<T: Real> NeuralEnergyModel<T> {
         let runner = Runner::new(device, parameters, move |graph| {
             let time = graph.input("time", 1);
             let x = graph.input("x", dim);
-            let log_density = network.record(&*target, time, x);
-            vec![log_density, graph.gradient(log_density, &[x])[0]]
+            let Parts { share, pull, learned } = network.record_parts(time, x);
+            vec![share, pull, learned, graph.gradient(learned, &[x])[0]]
         })?;
-        let mut model = Self { dim, log_z_reference: 0.0, runner };
-        // Errata E13: at s = 0 the density is exp(its value at 0) · exp(−½|x|²).
+        let mut share = 0.0;
+        let fill = |k: usize, to: &mut Vec<T>| to.resize(if k == 0 { 1 } else { dim }, T::from_f64(0.0));
+        runner.run(1, fill, |program| share = program.output(0)[0].to_f64())?;
         let mut out = Evaluation::zeros(1, dim);
-        model.evaluate_rows(&[0.0], &Batch::zeros(1, dim), &mut out)?;
-        model.log_z_reference = out.log_density[0] + log_mass;
-        Ok(model)
+        target.evaluate(&Batch::zeros(1, dim), &mut out).map_err(|e| Error::Host(e.to_string()))?;
+        // Errata E13. The constant is free: it only keeps the path continuous, where it can be.
+        let at_origin = share * out.log_density[0];
+        let log_start = if at_origin.is_finite() { at_origin } else { 0.0 };
+        let scratch = Mutex::default();
+        Ok(Self { dim, target, log_start, log_z_reference: log_start + log_mass, runner, scratch })
     }
 
-    fn evaluate_rows(&self, times: &[f64], x: &Batch, out: &mut Evaluation) -> Result<()> {
-        let fill = |k: usize, to: &mut Vec<T>| match k {
-            0 => to.extend(times.iter().map(|&t| T::from_f64(t))),
-            _ => to.extend(x.as_slice().iter().map(|&x| T::from_f64(x))),
+    fn evaluate_rows(
+        &self,
+        times: &[f64],
+        x: &Batch,
+        out: &mut Evaluation,
+        scratch: &mut EnergyScratch,
+    ) -> sterna::Result<()> {
+        let EnergyScratch { beyond, shrunk, target, between } = scratch;
+        beyond.clear();
+        beyond.extend((0..x.rows()).filter(|&i| times[i] > 0.0));
+        between.clear();
+        between.extend((0..beyond.len()).filter(|&k| times[beyond[k]] < 1.0));
+        if shrunk.dim() != self.dim {
+            (*shrunk, *target) = (Batch::zeros(0, self.dim), Evaluation::zeros(0, self.dim));
+        }
+        shrunk.set_rows(beyond.len());
+        target.set_rows(beyond.len());
+        for (k, &i) in beyond.iter().enumerate() {
+            let root = times[i].sqrt();
+            shrunk.row_mut(k).iter_mut().zip(x.row(i)).for_each(|(to, x)| *to = root * x);
+        }
+        if !beyond.is_empty() {
+            self.target.evaluate(shrunk, target)?;
+        }
+        for i in (0..x.rows()).filter(|&i| times[i] <= 0.0) {
+            let row = x.row(i);
+            out.log_density[i] = self.log_start - 0.5 * row.iter().map(|x| x * x).sum::<f64>();
+            out.score.row_mut(i).iter_mut().zip(row).for_each(|(score, x)| *score = -x);
+        }
+        for (k, &i) in beyond.iter().enumerate().filter(|(_, i)| times[**i] >= 1.0) {
+            out.log_density[i] = target.log_density[k];
+            out.score.row_mut(i).copy_from_slice(target.score.row(k));
+        }
+        if between.is_empty() {
+            return Ok(());
+        }
+        let rows = || between.iter().map(|&k| beyond[k]);
+        let fill = |input: usize, to: &mut Vec<T>| match input {
+            0 => to.extend(rows().map(|i| T::from_f64(times[i]))),
+            _ => to.extend(rows().flat_map(|i| x.row(i)).map(|&x| T::from_f64(x))),
         };
-        self.runner.run(x.rows(), fill, |program| {
-            copy(program.output(0), &mut out.log_density);
-            copy(program.output(1), out.score.as_mut_slice());
-        })
+        let read = |program: &dyn Program<T>| {
+            let [share, pull, learned, gradient] = [0, 1, 2, 3].map(|k| program.output(k));
+            let pulls = pull.len() / between.len();
+            for (row, (&k, i)) in between.iter().zip(rows()).enumerate() {
+                let share = share[row].to_f64();
+                let outer = share * times[i].sqrt();
+                let mut bowl = 0.0;
+                for (j, (out, &x)) in out.score.row_mut(i).iter_mut().zip(x.row(i)).enumerate() {
+                    let pull = pull[row * pulls + if pulls == 1 { 0 } else { j }].to_f64();
+                    bowl += pull * x * x;
+                    *out = outer * target.score.row(k)[j] - pull * x + gradient[row * self.dim + j].to_f64();
+                }
+                out.log_density[i] = share * target.log_density[k] - 0.5 * bowl + learned[row].to_f64();
+            }
+        };
+        self.runner.run(between.len(), fill, read).map_err(stop)
     }
 }
 
 impl<T: Real> EnergyModel for NeuralEnergyModel<T> {
     fn evaluate(&self, times: &[f64], x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
         check_dim("a point", x.dim(), self.dim)?;
-        self.evaluate_rows(times, x, out).map_err(stop)
+        let idle = self.scratch.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+        let mut scratch = idle.unwrap_or_default();
+        self.evaluate_rows(times, x, out, &mut scratch)?;
+        self.scratch.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(scratch);
+        Ok(())
     }
 
     fn log_z_reference(&self) -> f64 {
         self.log_z_reference
+    }
+
+    fn cost(&self, time: f64) -> (u64, u64) {
+        (u64::from(time > 0.0), u64::from(time > 0.0 && time < 1.0))
     }
 }
 

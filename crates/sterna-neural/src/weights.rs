@@ -3,7 +3,7 @@
 //! Tensors carry the names of the layout. The metadata hold the network's description as JSON and a checksum;
 //! a training state, if there is one, lies beside the weights.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use safetensors::tensor::TensorView;
@@ -21,6 +21,7 @@ use crate::training::TrainingState;
 use crate::transport::DriftNetwork;
 use crate::{Error, Real, Result};
 
+const METADATA: &str = "sterna";
 const FORMAT: &str = "sterna-transport";
 const VERSION: &str = "1";
 const STATE: [&str; 3] = ["training.average", "training.first", "training.second"];
@@ -51,6 +52,16 @@ pub enum Network {
 }
 
 impl NetworkConfig {
+    /// The schedule that the network was made for, where it was made for one.
+    pub fn schedule(&self) -> Option<&[f64]> {
+        match self {
+            Self::MlpDrift(config) => Some(&config.conditioning.schedule),
+            Self::EgnnDrift(config) => Some(&config.conditioning.schedule),
+            Self::RealNvp(config) => Some(&config.conditioning.schedule),
+            Self::Energy(_) => None,
+        }
+    }
+
     /// Adds the network's parameters to `layout`.
     ///
     /// # Errors
@@ -126,7 +137,7 @@ pub fn to_bytes<T: Real, D: Serialize>(
             (slot.name.clone(), vec![slot.rows, slot.cols], little_endian(values))
         })
         .collect();
-    let mut metadata = HashMap::from([
+    let mut metadata = BTreeMap::from([
         ("format".to_owned(), FORMAT.to_owned()),
         ("version".to_owned(), VERSION.to_owned()),
         ("description".to_owned(), serde_json::to_string(description).map_err(|e| invalid(e.to_string()))?),
@@ -145,6 +156,9 @@ pub fn to_bytes<T: Real, D: Serialize>(
         let view = TensorView::new(dtype::<T>(), shape.clone(), bytes).expect("shape and bytes agree");
         (name.as_str(), view)
     });
+    // One entry holds all: a map of several would be written in an order that changes from run to run.
+    let all = serde_json::to_string(&metadata).map_err(|e| invalid(e.to_string()))?;
+    let metadata = HashMap::from([(METADATA.to_owned(), all)]);
     safetensors::serialize(views, Some(metadata)).map_err(|e| invalid(e.to_string()))
 }
 
@@ -156,7 +170,11 @@ pub fn from_bytes<D: DeserializeOwned>(bytes: Vec<u8>, origin: &str) -> Result<S
     let format = |reason: String| Error::Format { origin: origin.to_owned(), reason };
     let (_, header) = SafeTensors::read_metadata(&bytes)
         .map_err(|e| format(format!("truncated or damaged header ({e})")))?;
-    let metadata = header.metadata().clone().unwrap_or_default();
+    let metadata: BTreeMap<String, String> = header
+        .metadata()
+        .as_ref()
+        .and_then(|all| serde_json::from_str(all.get(METADATA)?).ok())
+        .unwrap_or_default();
     if metadata.get("format").map(String::as_str) != Some(FORMAT) {
         return Err(format("it was not written by this program".into()));
     }

@@ -87,7 +87,10 @@ fn derivatives_of_the_energy_model() {
         scalar_hidden: Hidden::new(1, 4),
         ..field
     };
-    check("mlp", small(EnergyConfig::small(2)), &Gmm::new(2, vec![[0.5, 0.2], [-0.4, 0.3]], 0.5));
+    let gmm = Gmm::new(2, vec![[0.5, 0.2], [-0.4, 0.3]], 0.5);
+    check("mlp", small(EnergyConfig::small(2)), &gmm);
+    let uneven = EnergyConfig { log_precision: vec![2.0, -0.5], waves: 2, ..EnergyConfig::small(2) };
+    check("mlp with waves", small(uneven), &gmm);
     check("egnn", small(EnergyConfig::small_particles(Particles::DW4)), &Dw4);
 }
 
@@ -290,6 +293,27 @@ fn the_drift_vanishes_as_the_pair_closes_up() {
 }
 
 #[test]
+fn the_energy_model_begins_with_the_diffusion_of_a_normal() {
+    let precisions = vec![30.0, 2.0, 0.2];
+    let target = Normal::new(vec![0.0; 3], precisions.clone());
+    let log_precision = precisions.iter().map(|p: &f64| p.ln()).collect();
+    let config = EnergyConfig { log_precision, ..EnergyConfig::small(3) };
+    let mut layout = Layout::new();
+    let network = config.build(&mut layout, "energy").unwrap();
+    let untrained = layout.initialise::<f64>(1);
+    let device = Arc::new(Cpu::new(1));
+    let model = NeuralEnergyModel::new(network, Arc::new(target.clone()), untrained, device).unwrap();
+    let x = Batch::from_vec(3, numbers(15, 3, 1.0, 0.0));
+    let times = [0.0, 0.2, 0.9, 0.999, 1.0];
+    let (mut ours, mut exact) = (Evaluation::zeros(5, 3), Evaluation::zeros(5, 3));
+    model.evaluate(&times, &x, &mut ours).unwrap();
+    target.diffused().unwrap().evaluate(&times, &x, &mut exact).unwrap();
+    assert!(relative_error(ours.score.as_slice(), exact.score.as_slice()) < 1e-11);
+    // What a point asks for: nothing at s = 0, the target alone at s = 1.
+    assert_eq!([0.0, 0.5, 1.0].map(|s| model.cost(s)), [(0, 0), (1, 1), (1, 0)]);
+}
+
+#[test]
 fn the_energy_model_joins_normal_and_target() {
     fn check<T: Target + GraphTarget + Clone + 'static>(config: EnergyConfig, target: T) {
         let mut layout = Layout::new();
@@ -334,7 +358,9 @@ fn the_energy_model_joins_normal_and_target() {
         }
     }
     check(EnergyConfig::small(10), Gmm::paper(10));
-    check(EnergyConfig::small(4), ManyWell::new(4));
+    let uneven =
+        EnergyConfig { log_precision: vec![3.0, 0.0, 3.0, -2.0], waves: 3, ..EnergyConfig::small(4) };
+    check(uneven, ManyWell::new(4));
     // Heavier tails than the reference: log g₁ grows like ½|x|².
     check(EnergyConfig::small(3), Normal::isotropic(3, 1e-3));
     check(EnergyConfig::small_particles(Particles::DW4), Dw4);

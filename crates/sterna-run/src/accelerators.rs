@@ -1,8 +1,9 @@
 //! The path and the accelerator that a config names.
 
 use crate::builtin;
-use crate::config::{Config, known};
+use crate::config::{Config, Count, known};
 use crate::error::JobError;
+use crate::molecules;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::acceleration::{Acceleration, FitAffine, FitCmcd};
@@ -10,7 +11,10 @@ use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator, NoDrift, Norma
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::transport::Drift;
-use sterna_neural::{CmcdSize, FlowSize, Hidden, Loss, TrainCmcd, TrainFlow, Training, TrainingReport};
+use sterna_neural::{
+    CmcdSize, DiffusionSize, FlowSize, Hidden, LoadedTransport, Loss, Particles, TrainCmcd, TrainDiffusion,
+    TrainFlow, Training, load_transport,
+};
 
 /// Path and accelerator of a config, and K.
 pub struct Plan {
@@ -20,38 +24,14 @@ pub struct Plan {
     pub acceleration: Acceleration,
     /// K.
     pub steps: usize,
-    /// The network's trainer, where there is one.
-    pub trainer: Option<Trainer>,
-}
-
-/// What trains an accelerator, kept for its report.
-#[derive(Clone)]
-pub enum Trainer {
-    /// A flow.
-    Flow(Arc<TrainFlow>),
-    /// A controlled diffusion.
-    Cmcd(Arc<TrainCmcd>),
-}
-
-impl Trainer {
-    /// What training did.
-    pub fn report(&self) -> TrainingReport {
-        match self {
-            Self::Flow(fit) => fit.report(),
-            Self::Cmcd(fit) => fit.report(),
-        }
-    }
-
-    fn acceleration(&self) -> Acceleration {
-        Acceleration::Fitted(match self {
-            Self::Flow(fit) => fit.clone(),
-            Self::Cmcd(fit) => fit.clone(),
-        })
-    }
 }
 
 /// Sizes of a network: those given, else those of the preset.
-fn size(config: &Config, small: (usize, usize), paper: (usize, usize)) -> Result<(usize, usize), JobError> {
+pub(crate) fn size(
+    config: &Config,
+    small: (usize, usize),
+    paper: (usize, usize),
+) -> Result<(usize, usize), JobError> {
     let network = &config.network;
     known("network.preset", &network.preset, &["small", "paper"])?;
     let (layers, width) = if network.preset == "paper" { paper } else { small };
@@ -66,12 +46,14 @@ fn size(config: &Config, small: (usize, usize), paper: (usize, usize)) -> Result
     Ok((layers, width))
 }
 
-fn training(config: &Config) -> Result<Training, JobError> {
+/// Settings of training; `steps` and `fine_tune` are used where the config gives none.
+pub(crate) fn training(config: &Config, steps: u64, fine_tune: u64) -> Result<Training, JobError> {
     let t = &config.training;
     known("training.loss", &t.loss, &["skl", "forward-kl", "reverse-kl", "log-variance"])?;
     Ok(Training {
         seed: config.seed,
-        steps: t.steps,
+        steps: t.steps.unwrap_or(steps),
+        fine_tune: t.fine_tune.unwrap_or(fine_tune),
         batch: t.batch,
         learning_rate: t.learning_rate,
         clip: t.clip,
@@ -96,10 +78,80 @@ fn impossible(error: sterna_neural::Error) -> JobError {
     })
 }
 
+/// Steps of a flow's training.
+const FLOW_STEPS: u64 = 3000;
+
+/// Steps of a controlled diffusion's training: their cost grows with K, and an EGNN takes some eight times as
+/// long as an MLP.
+fn cmcd_steps(steps: usize, particles: bool) -> u64 {
+    match (particles, steps) {
+        (false, 1) => 16_000,
+        (false, 2) => 12_000,
+        (false, _) => 8000,
+        (true, 1) => 4000,
+        (true, _) => 2500,
+    }
+}
+
+/// Steps of an energy model's training.
+const DIFFUSION_STEPS: u64 = 8000;
+
+/// The particles of the target, if the network is to be one of particles.
+fn particles(config: &Config) -> Result<Option<Particles>, JobError> {
+    let known = builtin::particles(&config.target);
+    match config.network.equivariant {
+        Some(true) if known.is_none() => Err(JobError::Config(format!(
+            "network.equivariant = true is impossible: target.kind = \"{}\" has no particles",
+            config.target.kind
+        ))),
+        Some(false) => Ok(None),
+        _ => Ok(known),
+    }
+}
+
+/// The trained transport of a file, if it fits the config.
+fn transport(config: &Config, file: &str, dim: usize) -> Result<LoadedTransport, JobError> {
+    let accelerator = &config.accelerator;
+    let path = std::path::Path::new(file);
+    let bytes = std::fs::read(path).map_err(JobError::file("read accelerator.transport", path))?;
+    let loaded = load_transport(bytes, file).map_err(|e| JobError::Config(e.to_string()))?;
+    let wrong = |ours: String, theirs: String| {
+        Err(JobError::Config(format!("{ours}, but the transport in {file} was made for {theirs}")))
+    };
+    if accelerator.kind != loaded.kind {
+        return wrong(format!("accelerator.kind = \"{}\"", accelerator.kind), format!("\"{}\"", loaded.kind));
+    }
+    if accelerator.drift.is_some() {
+        return Err(JobError::Config(
+            "accelerator.drift and accelerator.transport exclude each other".into(),
+        ));
+    }
+    if config.reference.scale != 1.0 {
+        return wrong(format!("reference.scale = {}", config.reference.scale), "1".into());
+    }
+    if dim != loaded.dim {
+        return wrong(format!("the target has dimension {dim}"), format!("dimension {}", loaded.dim));
+    }
+    if let Some(steps) = accelerator.steps.filter(|&s| s != loaded.steps) {
+        return wrong(format!("accelerator.steps = {steps}"), format!("{} steps", loaded.steps));
+    }
+    let chains = loaded.schedule.chains();
+    match &config.chains.count {
+        Count::Number(count) if *count != chains => {
+            wrong(format!("chains.count = {count}"), format!("{chains} chains"))
+        }
+        Count::Word(word) => wrong(format!("chains.count = \"{word}\""), format!("{chains} chains")),
+        Count::Number(_) => Ok(loaded),
+    }
+}
+
 /// What the config asks for, or why it cannot be had.
 pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> {
+    if config.target.is_molecule() {
+        return molecules::plan(config);
+    }
+    molecules::refuse_settings(config)?;
     let accelerator = &config.accelerator;
-    known("reference.kind", &config.reference.kind, &["standard-normal"])?;
     let scale = config.reference.scale;
     if !(scale > 0.0 && scale.is_finite()) {
         return Err(JobError::Config(format!(
@@ -122,6 +174,12 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
         let reference = Reference::normal(vec![0.0; target.dim()], vec![scale; target.dim()]);
         Ok(Arc::new(Geometric::new(reference, target)?))
     };
+    if let Some(file) = &accelerator.transport {
+        let loaded = transport(config, file, target.dim())?;
+        let steps = loaded.steps;
+        let acceleration = Acceleration::Kept(loaded.accelerator, loaded.schedule);
+        return Ok(Plan { path: geometric(target)?, acceleration, steps });
+    }
     let trained = accelerator.kind == "flow" || (accelerator.kind == "cmcd" && accelerator.drift.is_none());
     if trained && scale != 1.0 {
         return wrong(format!(
@@ -131,31 +189,31 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
     Ok(match accelerator.kind.as_str() {
         "none" => {
             let steps = steps(0, 0..=0)?;
-            Plan { path: geometric(target)?, acceleration: Acceleration::None, steps, trainer: None }
+            Plan { path: geometric(target)?, acceleration: Acceleration::None, steps }
         }
         "flow" => {
             let path = geometric(target)?;
             let (layers, width) = size(config, (8, 64), (20, 128))?;
             let size = FlowSize { layers, hidden: Hidden::new(2, width) };
             let graph_target = builtin::graph_target(&config.target)?;
-            let fit = TrainFlow::new(path.clone(), graph_target, size, training(config)?);
-            let trainer = Trainer::Flow(Arc::new(fit.map_err(impossible)?));
-            Plan {
-                path,
-                acceleration: trainer.acceleration(),
-                steps: steps(1, 1..=1)?,
-                trainer: Some(trainer),
-            }
+            let training = training(config, FLOW_STEPS, 0)?;
+            let fit = TrainFlow::new(path.clone(), graph_target, size, training);
+            let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
+            Plan { path, acceleration, steps: steps(1, 1..=1)? }
         }
         "cmcd" if accelerator.drift.is_none() => {
             let path = geometric(target)?;
-            let (layers, width) = size(config, (3, 96), (4, 512))?;
+            let particles = particles(config)?;
+            let (small, paper) = if particles.is_some() { ((3, 32), (4, 64)) } else { ((3, 96), (4, 512)) };
+            let (layers, width) = size(config, small, paper)?;
             let steps = steps(5, 1..=10_000)?;
-            let size = CmcdSize { steps, hidden: Hidden::new(layers, width), noise: accelerator.noise };
+            let hidden = Hidden::new(layers, width);
+            let size = CmcdSize { steps, hidden, particles, noise: accelerator.noise };
             let graph_target = builtin::graph_target(&config.target)?;
-            let fit = TrainCmcd::new(path.clone(), graph_target, size, training(config)?);
-            let trainer = Trainer::Cmcd(Arc::new(fit.map_err(impossible)?));
-            Plan { path, acceleration: trainer.acceleration(), steps, trainer: Some(trainer) }
+            let training = training(config, cmcd_steps(steps, particles.is_some()), 0)?;
+            let fit = TrainCmcd::new(path.clone(), graph_target, size, training);
+            let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
+            Plan { path, acceleration, steps }
         }
         "affine" => {
             known("accelerator.covariance", &accelerator.covariance, &["diagonal", "full"])?;
@@ -164,7 +222,6 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                 path: geometric(target)?,
                 acceleration: Acceleration::Fitted(Arc::new(fit)),
                 steps: steps(1, 1..=1)?,
-                trainer: None,
             }
         }
         "cmcd" => {
@@ -199,40 +256,46 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             let steps = steps(5, 1..=10_000)?;
             let fit = FitCmcd { drift, steps, noise: accelerator.noise };
             let acceleration = Acceleration::Fitted(Arc::new(fit));
-            Plan { path: geometric(target)?, acceleration, steps, trainer: None }
+            Plan { path: geometric(target)?, acceleration, steps }
         }
         _ => {
-            match accelerator.score.as_deref() {
-                Some("exact") => {}
-                Some(other) => known("accelerator.score", other, &["exact"])?,
-                None => {
-                    return wrong(
-                        "accelerator.kind = \"diffusion\" needs accelerator.score = \"exact\"".into(),
-                    );
-                }
-            }
             known("accelerator.integrator", &accelerator.integrator, &["exponential", "euler"])?;
             let integrator =
                 if accelerator.integrator == "euler" { Integrator::Euler } else { Integrator::Exponential };
-            let Some(path) = Diffused::exact(target) else {
-                return wrong(format!(
-                    "accelerator.score = \"exact\" needs a target that knows its own diffusion (gmm, normal), not \"{}\"",
-                    config.target.kind
-                ));
-            };
             if scale != 1.0 {
                 return wrong(format!(
                     "reference.scale = {scale} is impossible with a diffusion, which starts at N(0, I)"
                 ));
             }
             let steps = steps(5, 0..=10_000)?;
-            let acceleration = match steps {
-                0 => Acceleration::None,
-                _ => Acceleration::Given(Arc::new(Diffusion {
-                    steps: DiffusionSteps::new(steps, integrator)?,
-                })),
+            if let Some(score) = accelerator.score.as_deref() {
+                known("accelerator.score", score, &["exact"])?;
+                let Some(path) = Diffused::exact(target) else {
+                    return wrong(format!(
+                        "accelerator.score = \"exact\" needs a target that knows its own diffusion (gmm, normal), not \"{}\"",
+                        config.target.kind
+                    ));
+                };
+                let acceleration = match steps {
+                    0 => Acceleration::None,
+                    _ => Acceleration::Given(Arc::new(Diffusion {
+                        steps: DiffusionSteps::new(steps, integrator)?,
+                    })),
+                };
+                return Ok(Plan { path: Arc::new(path), acceleration, steps });
+            }
+            let path = geometric(target.clone())?;
+            let particles = particles(config)?;
+            let (layers, width) = match particles {
+                Some(_) => size(config, (3, 32), (3, 128))?,
+                None if config.target.kind == "many-well" => size(config, (3, 128), (3, 256))?,
+                None => size(config, (3, 96), (3, 128))?,
             };
-            Plan { path: Arc::new(path), acceleration, steps, trainer: None }
+            let hidden = Hidden::new(layers, width);
+            let size = DiffusionSize { steps, integrator, hidden, waves: 3, particles };
+            let fit = TrainDiffusion::new(path.clone(), target, size, training(config, DIFFUSION_STEPS, 0)?);
+            let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
+            Plan { path, acceleration, steps }
         }
     })
 }

@@ -3,15 +3,15 @@
 mod occupation;
 
 use occupation::{FALSE_ALARM, disagreement};
+use sterna::acceleration::FitReport;
 use sterna::adaptation::BOUNDS;
 use sterna::estimates::global_barrier;
 use sterna::records::Draws;
 use sterna::run::{Results, Run, StepSize};
 use sterna::schedule::cumulative_barrier;
-use sterna_neural::TrainingReport;
 
 /// Every code there is; those of training are raised where training is.
-pub const CODES: [&str; 11] = [
+pub const CODES: [&str; 15] = [
     "bad-density",
     "starving-pair",
     "too-few-chains",
@@ -20,16 +20,20 @@ pub const CODES: [&str; 11] = [
     "log-z-disagrees",
     "missed-mode",
     "step-size-bound",
+    "coverage",
     "transport-replaced",
     "training-diverged",
     "training-skipped",
+    "chirality-flipped",
+    "cis-peptide",
+    "molecule-unreadable",
 ];
 
 /// Something a user should know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alarm {
     /// Short name.
-    pub code: &'static str,
+    pub code: String,
     /// What was seen, and what would help.
     pub message: String,
 }
@@ -47,12 +51,12 @@ pub struct Evidence<'a> {
     /// Whether transports carried the swaps.
     pub accelerated: bool,
     /// What training did, where a network was trained.
-    pub training: Option<&'a TrainingReport>,
+    pub training: Option<&'a FitReport>,
 }
 
 impl<'a> Evidence<'a> {
     /// What a run offers.
-    pub fn new(run: &'a Run, results: &'a Results, training: Option<&'a TrainingReport>) -> Self {
+    pub fn new(run: &'a Run, results: &'a Results, training: Option<&'a FitReport>) -> Self {
         Self {
             results,
             draws: run.records().flat_map(|record| &record.draws).collect(),
@@ -78,14 +82,28 @@ impl<'a> Evidence<'a> {
             ("log-z-disagrees", self.log_z_disagrees()),
             ("low-exploration", self.low_exploration()),
             ("step-size-bound", self.step_size_bound()),
+            ("coverage", self.coverage()),
         ];
         for (code, message) in own {
-            all.extend(message.map(|message| Alarm { code, message }));
+            all.extend(message.map(|message| Alarm { code: code.into(), message }));
         }
         for (code, message) in self.training.iter().flat_map(|t| &t.alarms) {
-            all.push(Alarm { code, message: message.clone() });
+            all.push(Alarm { code: code.clone(), message: message.clone() });
         }
         all
+    }
+
+    /// Draws of the target chain where the samples that a transport was trained on had none.
+    fn coverage(&self) -> Option<String> {
+        let draws: Vec<&[f64]> = self.draws.iter().map(|d| &d.x[..]).collect();
+        let outside = self.training?.seen.as_ref()?.outside(&draws)?;
+        Some(format!(
+            "{:.1}% of the draws lie where the samples that the transport was trained on had none (chance explains \
+             {:.1}%): it helps less there than it could, though the draws are right; more samples (training.collect) \
+             or another round (training.rounds) would help",
+            100.0 * outside.share,
+            100.0 * outside.allowed
+        ))
     }
 
     fn bad_density(&self) -> Option<String> {
@@ -255,6 +273,8 @@ mod tests {
             bad: (0, None),
             evaluations: 1000,
             sampling_evaluations: 900,
+            network_evaluations: 0,
+            sampling_network_evaluations: 0,
         }
     }
 
@@ -284,8 +304,8 @@ mod tests {
         };
         change(&mut evidence);
         let alarms = evidence.alarms();
-        assert!(alarms.iter().all(|alarm| CODES.contains(&alarm.code)));
-        alarms.iter().map(|alarm| alarm.code).collect()
+        let code = |alarm: &Alarm| *CODES.iter().find(|code| **code == alarm.code).expect("a known code");
+        alarms.iter().map(code).collect()
     }
 
     /// The silent half of every test below.
@@ -389,7 +409,7 @@ mod tests {
     #[test]
     fn training_passes_its_own_on() {
         for code in ["transport-replaced", "training-diverged", "training-skipped"] {
-            let report = TrainingReport { alarms: vec![(code, "seen".into())], ..TrainingReport::default() };
+            let report = FitReport { alarms: vec![(code.into(), "seen".into())], ..FitReport::default() };
             let results = healthy();
             let evidence = Evidence {
                 results: &results,
@@ -399,8 +419,8 @@ mod tests {
                 accelerated: true,
                 training: Some(&report),
             };
-            assert_eq!(evidence.alarms(), [Alarm { code, message: "seen".into() }]);
-            let quiet = TrainingReport::default();
+            assert_eq!(evidence.alarms(), [Alarm { code: code.into(), message: "seen".into() }]);
+            let quiet = FitReport::default();
             assert!(Evidence { training: Some(&quiet), ..evidence }.alarms().is_empty());
         }
     }

@@ -2,10 +2,11 @@
 
 use crate::config::{Numbers, TargetConfig, known};
 use crate::error::JobError;
+use crate::molecules;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal};
-use sterna_neural::GraphTarget;
+use sterna_neural::{GraphTarget, Particles};
 
 /// A built-in target, for the list that `sterna targets` prints.
 pub struct Builtin {
@@ -18,7 +19,7 @@ pub struct Builtin {
 }
 
 /// All of them.
-pub const BUILTINS: [Builtin; 6] = [
+pub const BUILTINS: [Builtin; 8] = [
     Builtin {
         kind: "gmm",
         dim: (10, "2 or more"),
@@ -37,12 +38,26 @@ pub const BUILTINS: [Builtin; 6] = [
     },
     Builtin { kind: "funnel", dim: (10, "2 or more"), about: "Neal's funnel" },
     Builtin { kind: "banana", dim: (2, "2 or more"), about: "a normal bent along a parabola" },
+    Builtin {
+        kind: "alanine-dipeptide",
+        dim: (63, "63"),
+        about: "22 atoms in vacuum (amber14), centre of mass removed; temperature = 300.0",
+    },
+    Builtin {
+        kind: "molecule",
+        dim: (0, "3 atoms - 3"),
+        about: "any small molecule in vacuum: system = OpenMM's XML, positions, temperature",
+    },
 ];
 
 /// The target that a config names.
 pub fn target(config: &TargetConfig) -> Result<Arc<dyn Target>, JobError> {
     let kinds: Vec<&str> = BUILTINS.iter().map(|b| b.kind).collect();
     known("target.kind", &config.kind, &kinds)?;
+    if config.is_molecule() {
+        return Ok(Arc::new(molecules::molecule(config)?));
+    }
+    molecules::refuse_fields(config)?;
     let builtin = BUILTINS.iter().find(|b| b.kind == config.kind).expect("just checked");
     let dim = config.dim.unwrap_or(builtin.dim.0);
     let possible = match builtin.dim.1 {
@@ -73,7 +88,7 @@ pub fn target(config: &TargetConfig) -> Result<Arc<dyn Target>, JobError> {
     })
 }
 
-/// The same target inside graphs, for losses.
+/// The same target inside graphs, for losses: as operations where it is known so, else called on the host.
 pub fn graph_target(config: &TargetConfig) -> Result<Arc<dyn GraphTarget>, JobError> {
     let dim = target(config)?.dim();
     Ok(match config.kind.as_str() {
@@ -82,8 +97,14 @@ pub fn graph_target(config: &TargetConfig) -> Result<Arc<dyn GraphTarget>, JobEr
         "many-well" => Arc::new(ManyWell::new(dim)),
         "normal" => Arc::new(normal(config)?.expect("the kind is normal")),
         "funnel" => Arc::new(Funnel::new(dim)),
-        _ => Arc::new(Banana::new(dim)),
+        "banana" => Arc::new(Banana::new(dim)),
+        _ => sterna_neural::host_target(target(config)?),
     })
+}
+
+/// The particles whose mean-free positions the target's points are, if they are that.
+pub fn particles(config: &TargetConfig) -> Option<Particles> {
+    (config.kind == "dw4").then_some(Particles::DW4)
 }
 
 /// The normal that a config names, if it names one.

@@ -2,6 +2,7 @@
 
 use crate::error::JobError;
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 use sterna::run::{Criterion, Settings, StepSize};
 
 /// A whole config. `Config::default()` is the built-in demo.
@@ -30,6 +31,8 @@ pub struct Config {
     pub training: TrainingConfig,
     /// Length of the run.
     pub run: RunConfig,
+    /// Further files, for molecules.
+    pub output: OutputConfig,
 }
 
 /// `[target]`
@@ -47,6 +50,22 @@ pub struct TargetConfig {
     /// `normal`: mean of each coordinate, or one for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<Numbers>,
+    /// Molecules: temperature in kelvin, 300 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// `molecule`: OpenMM's serialized System (XML). File names are relative to the config's folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<PathBuf>,
+    /// `molecule`: a file whose first conformation is the start: .pdb, or .json or .csv in nm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions: Option<PathBuf>,
+}
+
+impl TargetConfig {
+    /// Whether the target is a molecule.
+    pub fn is_molecule(&self) -> bool {
+        matches!(self.kind.as_str(), "alanine-dipeptide" | "molecule")
+    }
 }
 
 /// One number for all, or one for each.
@@ -63,8 +82,12 @@ pub enum Numbers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReferenceConfig {
-    /// `standard-normal`.
-    pub kind: String,
+    /// `standard-normal`, or for molecules `tempered`; what fits the target if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// `tempered`: its temperature in kelvin, 1200 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
     /// Its standard deviation in every coordinate: 1, or more where the target is wider.
     pub scale: f64,
 }
@@ -103,6 +126,12 @@ pub struct ExplorerConfig {
     pub step_size: StepSizeConfig,
     /// Mean acceptance that "adapt" aims at.
     pub acceptance: f64,
+    /// How "adapt" adapts: `acceptance`, to the one wanted; or `paper`, by factors of 1.2.
+    pub adaptation: String,
+    /// Masses of the moves: `adapt` (one per coordinate and chain), `unit`, or for molecules `atoms`.
+    pub masses: String,
+    /// Molecules: how many Metropolis moves of each iteration turn a torsion.
+    pub torsion_moves: usize,
 }
 
 /// A number, a list or a word.
@@ -127,7 +156,7 @@ pub struct ScheduleConfig {
     pub iterations: u64,
     /// How many of them are passed over.
     pub burn_in: u64,
-    /// `barrier` or `rejection`.
+    /// `barrier`, `rejection`, or `fixed`: the first schedule stays, which for molecules is geometric in temperature.
     pub criterion: String,
 }
 
@@ -135,7 +164,7 @@ pub struct ScheduleConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AcceleratorConfig {
-    /// `none`, `affine`, `flow`, `cmcd` or `diffusion`.
+    /// `none`, `affine`, `flow`, `cmcd` or `diffusion`; on molecules also `scaling`.
     pub kind: String,
     /// K; what the kind does by default if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,7 +176,11 @@ pub struct AcceleratorConfig {
     pub drift: Option<String>,
     /// `cmcd`: variance of a step's noise relative to the local variance, per unit of barrier.
     pub noise: f64,
-    /// `diffusion`: `exact`, where the target knows its own diffusion (gmm, normal).
+    /// `flow` and `cmcd`: a `transport.safetensors` of an earlier run, used on the schedule it was made for
+    /// instead of training a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// `diffusion`: `exact`, where the target knows its own diffusion (gmm, normal); trained if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<String>,
     /// `diffusion`: `exponential` or `euler`.
@@ -160,17 +193,20 @@ pub struct AcceleratorConfig {
 pub struct NetworkConfig {
     /// `small`, for CPUs, or `paper`: the sizes below where they are not given.
     pub preset: String,
-    /// `flow`: coupling layers. `cmcd`: hidden layers of the drift.
+    /// `flow`: coupling layers. `cmcd`, `diffusion`: hidden layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layers: Option<usize>,
     /// Width of hidden layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
+    /// On particles: whether the network turns and permutes with them (an EGNN), which it does if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equivariant: Option<bool>,
 }
 
 impl Default for NetworkConfig {
     fn default() -> Self {
-        Self { preset: "small".into(), layers: None, width: None }
+        Self { preset: "small".into(), layers: None, width: None, equivariant: None }
     }
 }
 
@@ -182,11 +218,16 @@ pub struct TrainingConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collect: Option<u64>,
     /// How often samples are collected and an accelerator fitted: from the second time on, with the help
-    /// of the one before.
-    pub rounds: usize,
-    /// Steps of the optimiser in each round.
-    pub steps: u64,
-    /// Journeys of a step, in each direction.
+    /// of the one before. If not given, once, and 3 times on molecules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<usize>,
+    /// Steps of the optimiser in each round; if not given, what a minute or two on two cores allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Steps that follow in each round on the round-trip loss, which puts the effort on the worst pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fine_tune: Option<u64>,
+    /// Journeys of a step, in each direction; noised samples of a diffusion.
     pub batch: usize,
     /// Learning rate at the beginning; it falls along a half cosine.
     pub learning_rate: f64,
@@ -204,8 +245,9 @@ impl Default for TrainingConfig {
     fn default() -> Self {
         Self {
             collect: None,
-            rounds: 1,
-            steps: 3000,
+            rounds: None,
+            steps: None,
+            fine_tune: None,
             batch: 256,
             learning_rate: 1e-3,
             clip: 1.0,
@@ -226,6 +268,28 @@ pub struct RunConfig {
     pub burn_in: u64,
     /// Keep every so many draws.
     pub thin: u64,
+    /// Seconds between checkpoints.
+    pub checkpoint_seconds: f64,
+}
+
+/// `[output]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OutputConfig {
+    /// Molecules: whether to write a trajectory of each chain (DCD, beside `topology.pdb`).
+    pub trajectories: bool,
+    /// A frame every so many iterations.
+    pub every: u64,
+    /// Molecules: distances (nm) to write with each draw, as pairs of atoms counted from 0.
+    pub distances: Vec<[usize; 2]>,
+    /// Molecules: dihedrals (degrees) to write beside those of the backbone.
+    pub dihedrals: Vec<[usize; 4]>,
+}
+
+impl Default for OutputConfig {
+    fn default() -> Self {
+        Self { trajectories: false, every: 10, distances: Vec::new(), dihedrals: Vec::new() }
+    }
 }
 
 impl Default for Config {
@@ -242,19 +306,28 @@ impl Default for Config {
             network: NetworkConfig::default(),
             training: TrainingConfig::default(),
             run: RunConfig::default(),
+            output: OutputConfig::default(),
         }
     }
 }
 
 impl Default for TargetConfig {
     fn default() -> Self {
-        Self { kind: "gmm".into(), dim: None, precision: None, mean: None }
+        Self {
+            kind: "gmm".into(),
+            dim: None,
+            precision: None,
+            mean: None,
+            temperature: None,
+            system: None,
+            positions: None,
+        }
     }
 }
 
 impl Default for ReferenceConfig {
     fn default() -> Self {
-        Self { kind: "standard-normal".into(), scale: 1.0 }
+        Self { kind: None, temperature: None, scale: 1.0 }
     }
 }
 
@@ -272,6 +345,9 @@ impl Default for ExplorerConfig {
             leapfrog_steps: 5,
             step_size: StepSizeConfig::Word("adapt".into()),
             acceptance: 0.92,
+            adaptation: "acceptance".into(),
+            masses: "adapt".into(),
+            torsion_moves: 0,
         }
     }
 }
@@ -290,6 +366,7 @@ impl Default for AcceleratorConfig {
             covariance: "diagonal".into(),
             drift: None,
             noise: 0.1,
+            transport: None,
             score: None,
             integrator: "exponential".into(),
         }
@@ -298,7 +375,7 @@ impl Default for AcceleratorConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { iterations: 100_000, burn_in: 1000, thin: 1 }
+        Self { iterations: 100_000, burn_in: 1000, thin: 1, checkpoint_seconds: 30.0 }
     }
 }
 
@@ -325,6 +402,35 @@ impl Config {
         table.try_into().map_err(|e: toml::de::Error| JobError::Config(with_suggestion(&e)))
     }
 
+    /// Reads a config file; names of files in it are relative to its own folder.
+    pub fn read(path: &Path, overrides: &[(&str, &str)]) -> Result<Self, JobError> {
+        let text = std::fs::read_to_string(path).map_err(JobError::file("read", path))?;
+        let config = Self::parse(&text, overrides).map_err(|error| match error {
+            JobError::Config(message) => JobError::Config(format!("{}: {message}", path.display())),
+            other => other,
+        })?;
+        Ok(config.within(path.parent().unwrap_or(Path::new(""))))
+    }
+
+    /// The same config, seen from elsewhere: relative names of files are those in `folder`.
+    pub fn within(mut self, folder: &Path) -> Self {
+        for file in [&mut self.target.system, &mut self.target.positions].into_iter().flatten() {
+            *file = folder.join(&*file);
+        }
+        self
+    }
+
+    /// Undoes [`within`](Self::within).
+    pub fn seen_from(&self, folder: &Path) -> Self {
+        let mut config = self.clone();
+        for file in [&mut config.target.system, &mut config.target.positions].into_iter().flatten() {
+            if let Ok(name) = file.strip_prefix(folder) {
+                *file = name.to_path_buf();
+            }
+        }
+        config
+    }
+
     /// The resolved config as TOML.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a config is plain data")
@@ -333,14 +439,30 @@ impl Config {
     /// Whether a network is trained.
     pub fn trains(&self) -> bool {
         let accelerator = &self.accelerator;
-        accelerator.kind == "flow" || (accelerator.kind == "cmcd" && accelerator.drift.is_none())
+        let is_network = match accelerator.kind.as_str() {
+            "flow" => true,
+            "cmcd" => accelerator.drift.is_none(),
+            "diffusion" => accelerator.score.is_none(),
+            _ => false,
+        };
+        is_network && accelerator.transport.is_none()
+    }
+
+    /// How often an accelerator is fitted.
+    pub fn fits(&self) -> usize {
+        self.training.rounds.unwrap_or(if self.target.is_molecule() { 3 } else { 1 })
     }
 
     /// The library's settings; "auto" chains must have been resolved to a number.
     pub fn settings(&self) -> Result<Settings, JobError> {
-        known("reference.kind", &self.reference.kind, &["standard-normal"])?;
+        let molecule = self.target.is_molecule();
+        let reference = if molecule { "tempered" } else { "standard-normal" };
+        known("reference.kind", self.reference.kind.as_deref().unwrap_or(reference), &[reference])?;
         known("explorer.kind", &self.explorer.kind, &["hmc", "mala"])?;
-        known("schedule.criterion", &self.schedule.criterion, &["barrier", "rejection"])?;
+        known("explorer.adaptation", &self.explorer.adaptation, &["acceptance", "paper"])?;
+        let masses: &[&str] = if molecule { &["adapt", "unit", "atoms"] } else { &["adapt", "unit"] };
+        known("explorer.masses", &self.explorer.masses, masses)?;
+        known("schedule.criterion", &self.schedule.criterion, &["barrier", "rejection", "fixed"])?;
         let chains = match &self.chains.count {
             Count::Number(n) => *n,
             Count::Word(word) => {
@@ -348,12 +470,21 @@ impl Config {
                 return Err(JobError::Config("chains.count = \"auto\" needs a pilot run first".into()));
             }
         };
+        let seconds = self.run.checkpoint_seconds;
+        if !(seconds >= 0.0 && seconds.is_finite()) {
+            return Err(JobError::Config(format!(
+                "run.checkpoint_seconds = {seconds} is impossible: it must not be negative"
+            )));
+        }
         let step_size = match &self.explorer.step_size {
             StepSizeConfig::One(size) => StepSize::Fixed(*size),
             StepSizeConfig::Each(sizes) => StepSize::PerChain(sizes.clone()),
             StepSizeConfig::Word(word) => {
                 known("explorer.step_size", word, &["adapt"])?;
-                StepSize::Adapt { acceptance: self.explorer.acceptance }
+                match self.explorer.adaptation.as_str() {
+                    "paper" => StepSize::Paper,
+                    _ => StepSize::Adapt { acceptance: self.explorer.acceptance },
+                }
             }
         };
         let settings = Settings {
@@ -363,19 +494,21 @@ impl Config {
             steps: self.explorer.steps,
             leapfrog_steps: if self.explorer.kind == "mala" { 1 } else { self.explorer.leapfrog_steps },
             step_size,
+            adapt_masses: self.explorer.masses == "adapt",
             rounds: self.schedule.rounds,
             round_iterations: self.schedule.iterations,
             round_burn_in: self.schedule.burn_in,
-            criterion: if self.schedule.criterion == "barrier" {
-                Criterion::Barrier
-            } else {
-                Criterion::Rejection
+            criterion: match self.schedule.criterion.as_str() {
+                "barrier" => Criterion::Barrier,
+                "rejection" => Criterion::Rejection,
+                _ => Criterion::Fixed,
             },
-            collect: self.training.collect.unwrap_or(if self.trains() { 20_000 } else { 5000 }),
-            fits: self.training.rounds,
+            collect: self.training.collect.unwrap_or(if self.trains() || molecule { 20_000 } else { 5000 }),
+            fits: self.fits(),
             burn_in: self.run.burn_in,
             iterations: self.run.iterations,
             thin: self.run.thin,
+            trajectories: self.output.trajectories.then_some(self.output.every),
         };
         settings.check().map_err(|e| JobError::Config(e.to_string()))?;
         Ok(settings)

@@ -9,7 +9,7 @@ pub enum JobError {
     #[error("{0}")]
     Config(String),
     /// A file could not be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), cure(source))]
     File {
         /// What was tried.
         action: &'static str,
@@ -21,11 +21,22 @@ pub enum JobError {
     /// Stopped before the first draw.
     #[error("stopped before sampling began: there is nothing to report")]
     Interrupted,
-    /// Stopped on request; what had been sampled was written.
-    #[error("stopped on request; what had been sampled is in {}", folder.display())]
+    /// Stopped on request, with a checkpoint.
+    #[error("stopped on request; go on with: sterna resume {}", folder.display())]
     Stopped {
         /// The run folder.
         folder: PathBuf,
+    },
+    /// The target, or a transport, panicked.
+    #[error("the target or the transport panicked: {0}")]
+    Panicked(String),
+    /// A run under way came to grief.
+    #[error("{cause}\nwhat was checkpointed is safe; once the cause is gone, go on with: sterna resume {}", folder.display())]
+    Halted {
+        /// The run folder.
+        folder: PathBuf,
+        /// What happened.
+        cause: Box<JobError>,
     },
     /// A run that was watched came to no good end.
     #[error("{0}")]
@@ -46,9 +57,10 @@ impl JobError {
             Self::Config(_) | Self::File { .. } => 2,
             Self::Draws(_) => 1,
             Self::Sampler(
-                Dimension { .. } | BadStart { .. } | NoStart { .. } | Setting { .. } | Schedule(_),
+                Dimension { .. } | BadStart { .. } | NoStart { .. } | Setting { .. } | Schedule(_) | Saved(_),
             ) => 2,
             Self::Interrupted | Self::Stopped { .. } | Self::Watched(_) | Self::Sampler(_) => 1,
+            Self::Panicked(_) | Self::Halted { .. } => 1,
         }
     }
 
@@ -56,5 +68,15 @@ impl JobError {
     pub fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { action, path, source }
+    }
+}
+
+/// What to do about an error of the file system, where that is known.
+fn cure(error: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::*;
+    match error.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => "; make room there, or choose another place with --out",
+        PermissionDenied | ReadOnlyFilesystem => "; choose a place that you may write to with --out",
+        _ => "",
     }
 }

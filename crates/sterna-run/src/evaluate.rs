@@ -11,6 +11,9 @@ use sterna::{Batch, Evaluation};
 /// DW-4 lives on six mean-free coordinates; points of eight are taken as the planar positions of the
 /// four particles, and the score is then one over those.
 pub fn evaluate(config: &TargetConfig, points: &Batch) -> Result<Evaluation, JobError> {
+    if config.is_molecule() {
+        return crate::molecules::evaluate(config, points);
+    }
     let target = builtin::target(config)?;
     let as_particles = config.kind == "dw4" && points.dim() == 8;
     let x = if as_particles { to_mean_free(points) } else { points.clone() };

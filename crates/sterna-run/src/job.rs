@@ -2,20 +2,28 @@
 
 use crate::accelerators;
 use crate::builtin;
+use crate::checkpoint::{self, Description, Store, write_whole};
+use crate::chemistry;
 use crate::config::{Config, Count};
-use crate::draws_file::DrawsFile;
+use crate::draws_file::{DrawsFile, Values};
 use crate::error::JobError;
+use crate::molecules;
 use crate::progress::{State, Watched};
 use crate::report;
+use crate::stopwatch::Stopwatch;
 use crate::summary::{Summary, Times};
 use crate::traces::Traces;
+use serde_json::json;
+use std::any::Any;
 use std::fs;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use sterna::path::AnnealingPath;
 use sterna::run::{Run, Stage};
+use sterna::{Batch, Streams, plain_sampler};
 
 /// What a watcher is told, several times a second.
 #[derive(Clone, Copy, Debug)]
@@ -53,48 +61,100 @@ impl Observer for () {
 
 /// Runs a config in memory: the run itself and its summary.
 pub fn sample(config: &Config, observer: &mut dyn Observer) -> Result<(Run, Summary), JobError> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(config.threads)
-        .build()
-        .map_err(|e| JobError::Config(format!("threads = {}: {e}", config.threads)))?;
-    pool.install(|| {
-        let plan = accelerators::plan(config, builtin::target(&config.target)?)?;
-        let config = &resolve_chains(config, &plan.path)?;
-        let mut run = Run::accelerated(plan.path, config.settings()?, plan.acceleration)?;
-        let times = advance(&mut run, observer)?;
-        if run.records().next().is_none() {
-            return Err(JobError::Interrupted);
+    pool(config)?.install(|| {
+        let mut work = Work::begin(config)?;
+        while work.run.progress().0 != Stage::Finished && !observer.should_stop() {
+            work.advance(observer)?;
         }
-        let training = plan.trainer.map(|trainer| trainer.report());
-        let summary = Summary::new(config, plan.steps, &run, &times, training);
-        Ok((run, summary))
+        let summary = work.summary().ok_or(JobError::Interrupted)?;
+        Ok((work.run, summary))
     })
 }
 
-/// Advances block by block, so that progress shows and an interruption is heard.
-fn advance(run: &mut Run, observer: &mut dyn Observer) -> Result<Times, JobError> {
-    let mut times = Times::default();
-    let mut block = 64;
-    while run.progress().0 != Stage::Finished && !observer.should_stop() {
-        let (stage, _, _) = run.progress();
-        let begin = Instant::now();
-        run.advance(block)?;
-        let seconds = begin.elapsed().as_secs_f64();
+/// Draws of the plain neural sampler that a finished run's transport makes: its forward kernels from reference
+/// to target, without swaps. For comparison; nothing corrects them.
+pub fn plain_samples(run: &Run, n: usize) -> Result<Batch, JobError> {
+    let sampler = run.sampler();
+    // Not the random numbers of the run itself.
+    let streams = Streams::new(run.settings().seed ^ 0x3C6E_F372_FE94_F82B);
+    Ok(plain_sampler(&*sampler.path, &sampler.schedule, &*sampler.accelerator, &streams, n)?)
+}
+
+fn pool(config: &Config) -> Result<rayon::ThreadPool, JobError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(config.threads)
+        .build()
+        .map_err(|e| JobError::Config(format!("threads = {}: {e}", config.threads)))
+}
+
+/// A run with what a summary of it needs.
+struct Work {
+    /// Resolved.
+    config: Config,
+    /// K.
+    steps: usize,
+    run: Run,
+    times: Times,
+    /// Iterations at a time.
+    block: u64,
+}
+
+impl Work {
+    fn begin(config: &Config) -> Result<Self, JobError> {
+        let plan = accelerators::plan(config, builtin::target(&config.target)?)?;
+        let config = resolve_chains(config, &plan.path)?;
+        let run = Run::accelerated(plan.path, config.settings()?, plan.acceleration)?;
+        Ok(Self { config, steps: plan.steps, run, times: Times::default(), block: 1 })
+    }
+
+    fn restore(config: Config, times: Times, state: &[u8]) -> Result<Self, JobError> {
+        let plan = accelerators::plan(&config, builtin::target(&config.target)?)?;
+        let run = Run::restore(plan.path, config.settings()?, plan.acceleration, state)?;
+        Ok(Self { config, steps: plan.steps, run, times, block: 1 })
+    }
+
+    /// Advances by a block, so that progress shows and an interruption is heard.
+    fn advance(&mut self, observer: &mut dyn Observer) -> Result<(), JobError> {
+        let (stage, _, _) = self.run.progress();
+        let clock = Stopwatch::start();
+        // What a panic leaves behind is thrown away: the run goes on from its last checkpoint.
+        let run = AssertUnwindSafe(&mut self.run);
+        let block = self.block;
+        catch_unwind(move || { run }.advance(block))
+            .map_err(|e| JobError::Panicked(panic_message(&*e)))??;
+        let spent = clock.stop();
         match stage {
-            Stage::Tuning(_) => times.tuning_s += seconds,
-            Stage::Collecting => times.collecting_s += seconds,
-            Stage::Fitting => times.training_s += seconds,
-            _ => times.sampling_s += seconds,
+            Stage::Tuning(_) | Stage::Retuning(_) => self.times.tuning += spent,
+            Stage::Collecting => {
+                self.times.collecting += spent;
+                if self.run.plain_stage().is_none() {
+                    self.times.plain += spent;
+                }
+            }
+            Stage::Fitting => self.times.training += spent,
+            _ => self.times.sampling += spent,
         }
+        let seconds = spent.clock_s;
         // Blocks of about a twentieth of a second.
         if seconds < 0.025 {
-            block = (block * 2).min(1 << 20);
+            self.block = (self.block * 2).min(1 << 20);
         } else if seconds > 0.1 {
-            block = (block / 2).max(1);
+            self.block = (self.block / 2).max(1);
         }
-        observer.progress(&Progress::of(run));
+        observer.progress(&Progress::of(&self.run));
+        Ok(())
     }
-    Ok(times)
+
+    /// None before the first draw.
+    fn summary(&self) -> Option<Summary> {
+        let sampled = self.run.records().next().is_some_and(|r| r.counts.iterations > 0);
+        sampled.then(|| Summary::new(&self.config, self.steps, &self.run, &self.times))
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
 }
 
 /// "auto" becomes twice the barrier that a short pilot finds, plus one: about half of all swaps are
@@ -139,6 +199,8 @@ pub(crate) fn date(seconds: u64) -> String {
 }
 
 /// Runs a config and writes its folder.
+///
+/// A stop before the first draw is an error; one after it gives a summary that is not finished.
 pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Result<Summary, JobError> {
     // Everything that can be refused is refused before anything is written.
     let mut probe = config.clone();
@@ -147,37 +209,179 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
     }
     probe.settings()?;
     accelerators::plan(config, builtin::target(&config.target)?)?;
-    if folder.join("summary.json").exists() {
+    if checkpoint::is_taken(folder) {
+        let folder = folder.display();
         return Err(JobError::Config(format!(
-            "{} holds a run already: choose another folder with --out, or remove it",
-            folder.display()
+            "{folder} holds a run already: go on with `sterna resume {folder}`, or choose another folder with --out"
         )));
     }
     fs::create_dir_all(folder).map_err(JobError::file("create the run folder", folder))?;
-    let log = Log::open(folder)?;
-    write_whole(&folder.join("config.toml"), config.to_toml().as_bytes())?;
-    log.event("start", serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;
-    let mut watched = Watched::begin(folder, observer);
-    let sampled = sample(config, &mut watched);
-    if let Err(error) = &sampled {
-        watched.end(State::Failed(error.to_string()));
+    Job::open(folder, observer)?.start(config)
+}
+
+/// What may be changed when a run goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Changes {
+    /// Iterations of sampling in all.
+    pub iterations: Option<u64>,
+    /// Threads.
+    pub threads: Option<usize>,
+}
+
+/// Goes on with the run in a folder: same bits as if it had never stopped.
+pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> Result<Summary, JobError> {
+    let path = folder.join("config.toml");
+    let text = fs::read_to_string(&path).map_err(JobError::file("read", &path))?;
+    let mut config =
+        Config::parse(&text, &[]).map_err(|e| JobError::Config(format!("{}: {e}", path.display())))?;
+    config.threads = changes.threads.unwrap_or(config.threads);
+    let job = Job::open(folder, observer)?;
+    let Some((description, state)) = job.store.read()? else {
+        if folder.join("summary.json").exists() {
+            return Err(JobError::Config(format!(
+                "{} holds a summary but no checkpoint: run its config.toml again with another --out",
+                folder.display()
+            )));
+        }
+        // It stopped before its first checkpoint.
+        config.run.iterations = changes.iterations.unwrap_or(config.run.iterations);
+        return job.start(&config.within(folder));
+    };
+    let before = Config::parse(&description.config, &[])?;
+    if config.chains.count == Count::Word("auto".into()) {
+        config.chains.count = before.chains.count.clone();
     }
-    let (run, summary) = sampled?;
-    write_whole(&folder.join("config.toml"), summary.config.to_toml().as_bytes())?;
-    write_draws(&folder.join("draws.nc"), &run, &summary)?;
-    if let Some(training) = &summary.training {
-        write_whole(&folder.join("transport.safetensors"), &training.transport)?;
+    let changed = |what: String| {
+        JobError::Config(format!(
+            "{} was changed since the run began: {what}; change it back, or begin another run",
+            path.display()
+        ))
+    };
+    if let Some(what) = checkpoint::difference(&config, &before) {
+        return Err(changed(what));
     }
-    let traces = Traces::new(&run, config.accelerator.kind == "diffusion");
-    write_whole(&folder.join("traces.json"), &serde_json::to_vec(&traces).expect("plain data"))?;
-    write_whole(&folder.join("summary.json"), summary.to_json().as_bytes())?;
-    report::write(folder)?;
-    watched.end(if summary.finished { State::Finished } else { State::Stopped });
-    log.event(
-        "end",
-        serde_json::json!({"finished": summary.finished, "round_trips": summary.results.round_trips}),
-    )?;
-    Ok(summary)
+    // A crash can leave the larger number in the config alone.
+    if config.run.iterations < before.run.iterations {
+        let (now, was) = (config.run.iterations, before.run.iterations);
+        return Err(changed(format!("run.iterations is {now} now, but was {was}")));
+    }
+    config.run.iterations = changes.iterations.unwrap_or(config.run.iterations);
+    pool(&config)?.install(|| {
+        let work = Work::restore(config.within(folder), description.times, &state)?;
+        job.log("resume", json!({"stage": format!("{:?}", work.run.progress().0)}))?;
+        job.write_config(&work.config)?;
+        job.go(work)
+    })
+}
+
+/// A run folder at work.
+struct Job<'a> {
+    folder: &'a Path,
+    store: Store,
+    observer: Watched<'a>,
+}
+
+impl<'a> Job<'a> {
+    fn open(folder: &'a Path, observer: &'a mut dyn Observer) -> Result<Self, JobError> {
+        let store = Store::open(folder)?;
+        Ok(Self { folder, store, observer: Watched::begin(folder, observer) })
+    }
+
+    fn start(self, config: &Config) -> Result<Summary, JobError> {
+        let config = molecules::keep_files(config, self.folder)?.within(self.folder);
+        self.write_config(&config)?;
+        self.log("start", json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;
+        pool(&config)?.install(|| {
+            let work = Work::begin(&config)?;
+            self.checkpoint(&work)?;
+            self.write_config(&work.config)?;
+            self.go(work)
+        })
+    }
+
+    /// To the end, or until asked to stop.
+    fn go(mut self, work: Work) -> Result<Summary, JobError> {
+        let folder = self.folder.to_owned();
+        let summary = self.work(work);
+        self.observer.end(match &summary {
+            Ok(Some(summary)) if summary.finished => State::Finished,
+            Ok(_) => State::Stopped,
+            Err(error) => State::Failed(error.to_string()),
+        });
+        let halted = |cause| JobError::Halted { folder: folder.clone(), cause: Box::new(cause) };
+        summary.map_err(halted)?.ok_or(JobError::Stopped { folder: folder.clone() })
+    }
+
+    fn work(&mut self, mut work: Work) -> Result<Option<Summary>, JobError> {
+        let (mut last, mut cost) = (Instant::now(), Duration::ZERO);
+        while work.run.progress().0 != Stage::Finished && !self.observer.should_stop() {
+            let before = work.run.progress().0;
+            work.advance(&mut self.observer)?;
+            let after = work.run.progress().0;
+            let entered = std::mem::discriminant(&before) != std::mem::discriminant(&after);
+            // Large ones come less often: they take a twentieth of the time at most, unless asked for.
+            let seconds = work.config.run.checkpoint_seconds;
+            let wait = Duration::from_secs_f64(seconds).max(if seconds > 0.0 { 20 * cost } else { cost });
+            if after != Stage::Finished && (entered || last.elapsed() >= wait) {
+                let begin = Instant::now();
+                self.checkpoint(&work)?;
+                self.write_results(&work)?;
+                (last, cost) = (Instant::now(), begin.elapsed());
+            }
+        }
+        self.checkpoint(&work)?;
+        let summary = self.write_results(&work)?;
+        if summary.is_some() {
+            report::write(self.folder)?;
+        }
+        let finished = work.run.progress().0 == Stage::Finished;
+        let event = if finished { "end" } else { "stop" };
+        self.log(event, json!({"finished": finished, "round_trips": work.run.round_trips()}))?;
+        Ok(summary)
+    }
+
+    fn checkpoint(&self, work: &Work) -> Result<(), JobError> {
+        let description = Description {
+            version: env!("CARGO_PKG_VERSION").into(),
+            config: work.config.seen_from(self.folder).to_toml(),
+            times: work.times,
+        };
+        self.store.write(&description, &work.run.save()?)
+    }
+
+    /// `config.toml`; the files it names lie beside it.
+    fn write_config(&self, config: &Config) -> Result<(), JobError> {
+        let text = config.seen_from(self.folder).to_toml();
+        write_whole(&self.folder.join("config.toml"), text.as_bytes())
+    }
+
+    /// What people and programs read, as far as it goes. Nothing before the first draw.
+    fn write_results(&self, work: &Work) -> Result<Option<Summary>, JobError> {
+        let Some(summary) = work.summary() else { return Ok(None) };
+        write_draws(&self.folder.join("draws.nc"), &work.run, &summary)?;
+        chemistry::write_files(self.folder, &work.run, &summary)?;
+        if let (Some(_), Some(fitted)) = (&summary.training, work.run.fitted()) {
+            write_whole(&self.folder.join("transport.safetensors"), &fitted.record)?;
+        }
+        let traces = Traces::new(&work.run, summary.config.accelerator.kind == "diffusion");
+        let traces = serde_json::to_vec(&traces).expect("plain data");
+        write_whole(&self.folder.join("traces.json"), &traces)?;
+        write_whole(&self.folder.join("summary.json"), summary.to_json().as_bytes())?;
+        Ok(Some(summary))
+    }
+
+    /// `log.jsonl`: events with times.
+    fn log(&self, event: &str, mut details: serde_json::Value) -> Result<(), JobError> {
+        let path = self.folder.join("log.jsonl");
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
+        details["event"] = event.into();
+        details["time"] = time.into();
+        let append = || {
+            let mut file = fs::OpenOptions::new().create(true).append(true).open(&path)?;
+            file.write_all(format!("{details}\n").as_bytes())
+        };
+        append().map_err(JobError::file("write", &path))
+    }
 }
 
 /// Draws of the target chain, an ensemble being what ArviZ calls a chain.
@@ -186,45 +390,15 @@ fn write_draws(path: &Path, run: &Run, summary: &Summary) -> Result<(), JobError
     if draws.iter().all(|d| d.replica.is_empty()) {
         return Ok(());
     }
-    let file = DrawsFile::new(summary.dim, &draws)
+    let series = summary.molecule.iter().flat_map(|molecule| &molecule.series);
+    let file = series.fold(DrawsFile::new(summary.dim, &draws), |file, series| {
+        file.statistic(&series.name, series.values.iter().map(|values| Values::Real(values)))
+    });
+    let file = file
         .attribute("seed", summary.config.seed)
         .attribute("target", summary.config.target.kind.as_str())
         .attribute("thin", summary.config.run.thin);
     Ok(file.write(path)?)
-}
-
-/// Writes beside, then renames: a crash leaves the old file or the new one, never half of one.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), JobError> {
-    let beside = path.with_extension("partial");
-    let write = || {
-        let mut file = fs::File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    };
-    write().map_err(JobError::file("write", path))
-}
-
-/// `log.jsonl`: events with times.
-struct Log {
-    path: PathBuf,
-}
-
-impl Log {
-    fn open(folder: &Path) -> Result<Self, JobError> {
-        Ok(Self { path: folder.join("log.jsonl") })
-    }
-
-    fn event(&self, name: &str, mut details: serde_json::Value) -> Result<(), JobError> {
-        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
-        details["event"] = name.into();
-        details["time"] = time.into();
-        let append = || {
-            let mut file = fs::OpenOptions::new().create(true).append(true).open(&self.path)?;
-            writeln!(file, "{details}")
-        };
-        append().map_err(JobError::file("write", &self.path))
-    }
 }
 
 #[cfg(test)]

@@ -4,22 +4,29 @@ pub mod accelerators;
 pub mod alarms;
 pub mod bench;
 pub mod builtin;
+pub mod checkpoint;
+pub mod chemistry;
 pub mod config;
 pub mod draws_file;
 mod error;
 pub mod evaluate;
 pub mod job;
+pub mod molecules;
+pub mod payoff;
 pub mod points_file;
 pub mod progress;
 pub mod report;
+pub mod stiff_flow;
+pub mod stopwatch;
 pub mod summary;
 pub mod traces;
+pub mod train_stiff_flow;
 pub mod verify;
 
 pub use alarms::Alarm;
 pub use config::Config;
 pub use error::JobError;
-pub use job::{Observer, Progress, run, sample};
+pub use job::{Changes, Observer, Progress, resume, run, sample};
 pub use summary::Summary;
 
 /// The built-in demo.

@@ -8,9 +8,10 @@ mod load;
 mod sections;
 mod verdict;
 
+use crate::checkpoint::write_whole;
 use crate::config::known;
 use crate::error::JobError;
-use crate::job::{date, write_whole};
+use crate::job::date;
 use format::{count, escape, number, percent, with_error};
 use load::Folder;
 use serde_json::Value;

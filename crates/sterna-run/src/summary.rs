@@ -1,23 +1,43 @@
 //! `summary.json`: what a run found, for programs.
 
 use crate::alarms::{Alarm, Evidence};
+use crate::chemistry;
 use crate::config::Config;
+use crate::payoff::Payoff;
 use serde_json::{Value, json};
+use sterna::acceleration::FitReport;
 use sterna::estimates::global_barrier;
 use sterna::run::{Results, Run, Stage};
-use sterna_neural::TrainingReport;
 
-/// Seconds by stage.
-#[derive(Clone, Copy, Debug, Default)]
+/// Seconds by stage: on the clock, and of processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Times {
     /// Tuning.
-    pub tuning_s: f64,
+    pub tuning: Spent,
     /// Collecting samples for an accelerator.
-    pub collecting_s: f64,
+    pub collecting: Spent,
+    /// The part of it without an accelerator.
+    pub plain: Spent,
     /// Training of transports.
-    pub training_s: f64,
+    pub training: Spent,
     /// Burn-in and sampling.
-    pub sampling_s: f64,
+    pub sampling: Spent,
+}
+
+/// Time spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Spent {
+    /// Seconds on the clock.
+    pub clock_s: f64,
+    /// Seconds of processors, over all threads: what a busy machine does not change.
+    pub processor_s: f64,
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, more: Self) {
+        self.clock_s += more.clock_s;
+        self.processor_s += more.processor_s;
+    }
 }
 
 /// A run's results with all that tells where they came from.
@@ -36,28 +56,38 @@ pub struct Summary {
     /// Seconds.
     pub times: Times,
     /// What training did, where a network was trained.
-    pub training: Option<TrainingReport>,
+    pub training: Option<FitReport>,
+    /// What chemists look at, where the target is a molecule.
+    pub molecule: Option<chemistry::Observed>,
+    /// When the accelerator pays, where one was fitted.
+    pub payoff: Option<Payoff>,
     /// What a user should know.
     pub alarms: Vec<Alarm>,
 }
 
 impl Summary {
-    pub(crate) fn new(
-        config: &Config,
-        steps: usize,
-        run: &Run,
-        times: &Times,
-        training: Option<TrainingReport>,
-    ) -> Self {
+    pub(crate) fn new(config: &Config, steps: usize, run: &Run, times: &Times) -> Self {
         let results = run.results();
-        let alarms = Evidence::new(run, &results, training.as_ref()).alarms();
+        let training = run.fit_report().filter(|report| report.steps > 0).cloned();
+        let mut alarms = Evidence::new(run, &results, training.as_ref()).alarms();
+        let molecule = match chemistry::observe(config, run) {
+            Ok(molecule) => molecule,
+            Err(error) => {
+                let message = format!("nothing can be said about the molecule: {error}");
+                alarms.push(Alarm { code: "molecule-unreadable".into(), message });
+                None
+            }
+        };
+        alarms.extend(molecule.iter().flat_map(chemistry::Observed::alarms));
         Self {
             config: config.clone(),
             steps,
             finished: run.progress().0 == Stage::Finished,
             dim: run.sampler().path.dim(),
             alarms,
+            payoff: Payoff::new(run, &results, times),
             training,
+            molecule,
             results,
             times: *times,
         }
@@ -94,13 +124,20 @@ impl Summary {
     /// Points at which the network was evaluated in sampling: by the paper's count K + 1 for a controlled
     /// diffusion and 1 for a flow, for each journey of a pair that uses it.
     fn sampling_network_evaluations(&self) -> u64 {
-        let Some(training) = &self.training else { return 0 };
+        if self.config.accelerator.kind == "diffusion" {
+            // The learned path counts for itself, swaps and local moves alike.
+            return 0;
+        }
         let each = if self.config.accelerator.kind == "flow" { 1 } else { self.steps as u64 + 1 };
         let iterations = self.results.iterations;
         // Pairs 1, 3, … are proposed in iterations 1, 3, …
         let proposals = |n: usize| if n.is_multiple_of(2) { iterations.div_ceil(2) } else { iterations / 2 };
-        let pairs = training.pairs.iter().enumerate().filter(|(_, p)| !p.plain);
-        2 * each * self.config.chains.ensembles as u64 * pairs.map(|(n, _)| proposals(n)).sum::<u64>()
+        let plain = |n: usize| self.training.as_ref().is_some_and(|t| t.pairs.get(n).is_none_or(|p| p.plain));
+        if self.training.is_none() && self.config.accelerator.transport.is_none() {
+            return 0;
+        }
+        let pairs = (0..self.results.schedule.pairs()).filter(|&n| !plain(n));
+        2 * each * self.config.chains.ensembles as u64 * pairs.map(proposals).sum::<u64>()
     }
 
     /// The file's text.
@@ -112,7 +149,7 @@ impl Summary {
 
     fn to_value(&self) -> Value {
         let r = &self.results;
-        let iterations_per_second = r.iterations as f64 / self.times.sampling_s;
+        let iterations_per_second = r.iterations as f64 / self.times.sampling.clock_s;
         let finite = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
         json!({
             "sterna": env!("CARGO_PKG_VERSION"),
@@ -163,12 +200,15 @@ impl Summary {
                 "target": r.evaluations + self.training_evaluations().0,
                 "sampling": r.sampling_evaluations,
                 "training": self.training_evaluations().0,
-                "network": self.training_evaluations().1 + self.sampling_network_evaluations(),
+                "network": self.training_evaluations().1
+                    + self.sampling_network_evaluations()
+                    + r.network_evaluations,
                 "network_training": self.training_evaluations().1,
             },
             "training": self.training.as_ref().map(|t| json!({
                 "steps": t.steps,
                 "losses": t.losses.iter().map(|&l| finite(l)).collect::<Vec<_>>(),
+                "fine_tuning_losses": t.fine_tuning_losses.iter().map(|&l| finite(l)).collect::<Vec<_>>(),
                 "rejection_rates": t.pairs.iter().map(|p| finite(p.rejection)).collect::<Vec<_>>(),
                 "plain_rejection_rates": t.pairs.iter().map(|p| finite(p.plain_rejection)).collect::<Vec<_>>(),
                 "replaced": t.pairs.iter().map(|p| p.plain).collect::<Vec<_>>(),
@@ -176,13 +216,24 @@ impl Summary {
             "compute_normalised_round_trips": {
                 "paper": self.paper_normalised(),
                 "all_evaluations": finite(self.honestly_normalised()),
-                "per_second": finite(r.round_trips as f64 / self.times.sampling_s),
+                "per_second": finite(r.round_trips as f64 / self.times.sampling.clock_s),
             },
+            "payoff": self.payoff.as_ref().map(Payoff::to_value),
+            "break_even": self.payoff.as_ref().map(|p| json!({
+                "evaluation_cost_s": p.break_even_cost_s,
+                "iterations": p.break_even_iterations,
+            })),
             "time": {
-                "tuning_s": self.times.tuning_s,
-                "collecting_s": self.times.collecting_s,
-                "training_s": self.times.training_s,
-                "sampling_s": self.times.sampling_s,
+                "processor": {
+                    "tuning_s": self.times.tuning.processor_s,
+                    "collecting_s": self.times.collecting.processor_s,
+                    "training_s": self.times.training.processor_s,
+                    "sampling_s": self.times.sampling.processor_s,
+                },
+                "tuning_s": self.times.tuning.clock_s,
+                "collecting_s": self.times.collecting.clock_s,
+                "training_s": self.times.training.clock_s,
+                "sampling_s": self.times.sampling.clock_s,
                 "iterations_per_second": finite(iterations_per_second),
             },
             "explorer": {
@@ -196,6 +247,7 @@ impl Summary {
                     "point": b.point.iter().map(|&x| finite(x)).collect::<Vec<_>>(),
                 })),
             },
+            "molecule": self.molecule.as_ref().map(chemistry::Observed::to_value),
             "alarms": self.alarms.iter().map(|a| json!({"code": a.code, "message": a.message})).collect::<Vec<_>>(),
         })
     }

@@ -888,23 +888,28 @@ impl GaussianSteps for PrintedSign {
     fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
         self.0.variances(travellers, k, out);
     }
+    fn control(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()> {
+        self.0.control(travellers, k, points, out)
+    }
     fn forward_means(
         &self,
         travellers: &Travellers,
         k: usize,
         points: &Points,
+        control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.0.forward_means(travellers, k, points, out)
+        self.0.forward_means(travellers, k, points, control, out)
     }
     fn backward_means(
         &self,
         travellers: &Travellers,
         k: usize,
         points: &Points,
+        control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.0.backward_means(travellers, k, points, out)?;
+        self.0.backward_means(travellers, k, points, control, out)?;
         for (out, x) in out.as_mut_slice().iter_mut().zip(points.x.as_slice()) {
             *out = 2.0 * x - *out;
         }

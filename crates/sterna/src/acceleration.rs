@@ -2,11 +2,15 @@
 
 use crate::accelerator::Accelerator;
 use crate::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity};
+use crate::estimates::Seen;
 use crate::iteration::{Recorder, Step};
+use crate::path::AnnealingPath;
+use crate::records::Ladders;
 use crate::schedule::cumulative_barrier;
 use crate::transport::Drift;
 use crate::transports::Affine;
-use crate::{Batch, Result, Schedule};
+use crate::{Batch, Error, Result, Schedule};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What carries the proposals of swaps.
@@ -16,6 +20,8 @@ pub enum Acceleration {
     None,
     /// Known before the run; the schedule is tuned with it, on rejection rates.
     Given(Arc<dyn Accelerator>),
+    /// Made earlier for one schedule, which the run then keeps: tuning adapts local moves alone.
+    Kept(Arc<dyn Accelerator>, Schedule),
     /// Made from samples of the tuned ladder, then frozen.
     Fitted(Arc<dyn Fit>),
 }
@@ -23,30 +29,142 @@ pub enum Acceleration {
 impl Acceleration {
     pub(crate) fn at_start(&self) -> Arc<dyn Accelerator> {
         match self {
-            Self::Given(accelerator) => accelerator.clone(),
+            Self::Given(accelerator) | Self::Kept(accelerator, _) => accelerator.clone(),
             Self::None | Self::Fitted(_) => Arc::new(Identity),
         }
     }
 }
 
 /// Samples of all chains at a frozen schedule, with what tuning learned of them.
-pub struct Collected<'a> {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Collected {
     /// Which fit of the run this is, from 0: later ones see samples that earlier accelerators carried.
     pub round: usize,
     /// The schedule they were drawn at.
-    pub schedule: &'a Schedule,
+    pub schedule: Schedule,
     /// Samples of each chain.
-    pub samples: &'a [Batch],
+    pub samples: Vec<Batch>,
     /// λ(β) at each chain.
-    pub local_barrier: &'a [f64],
+    pub local_barrier: Vec<f64>,
     /// 1/E(score²) of each coordinate on each chain: its local variance.
-    pub local_variance: &'a Batch,
+    pub local_variance: Batch,
 }
 
-/// Makes an accelerator from samples.
+/// Makes an accelerator from samples, step by step. It remembers nothing: all that a fit knows is in the
+/// samples, in what the round before made, and in the fit under way, so that a run can stop at any step.
 pub trait Fit: Send + Sync {
+    /// Begins a fit; `earlier` is what the round before made of its own samples.
+    fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>>;
+
+    /// What a finished fit made, again from its record. The report comes back empty.
+    fn rebuild(&self, record: &[u8]) -> Result<Fitted>;
+}
+
+/// A fit under way.
+pub trait Fitting: Send {
+    /// Steps made and steps in all.
+    fn progress(&self) -> (u64, u64);
+
+    /// Makes at most so many steps. How they are cut never changes a bit.
+    fn advance(&mut self, most: u64) -> Result<()>;
+
+    /// What the steps came to.
+    fn finish(self: Box<Self>) -> Result<Fitted>;
+
+    /// All that is needed to go on later from the beginning of a fit to the same samples.
+    fn save(&self) -> Result<Vec<u8>>;
+
+    /// Goes on from there.
+    fn restore(&mut self, saved: &[u8]) -> Result<()>;
+}
+
+/// What a fit made.
+#[derive(Clone)]
+pub struct Fitted {
+    /// Carries the proposals of swaps from now on.
+    pub accelerator: Arc<dyn Accelerator>,
+    /// A learned path in place of the old one; the schedule is then tuned again.
+    pub path: Option<Arc<dyn AnnealingPath>>,
+    /// Enough for [`Fit::rebuild`]. Of a trained transport: its weights, as a file holds them.
+    pub record: Arc<[u8]>,
+    /// What the fit did.
+    pub report: FitReport,
+}
+
+/// What a fit did, over all rounds so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FitReport {
+    /// Steps of the optimiser, where there is one.
+    pub steps: u64,
+    /// Mean loss of each twentieth of the last round's steps.
+    pub losses: Vec<f64>,
+    /// Likewise of the steps that made the round-trip loss small, where there were any.
+    pub fine_tuning_losses: Vec<f64>,
+    /// Each pair on held-out samples, after the last round.
+    pub pairs: Vec<PairReport>,
+    /// Where the samples of the target chain lay that the last round was trained on.
+    pub seen: Option<Seen>,
+    /// Points at which the target was evaluated inside losses.
+    pub target_evaluations: u64,
+    /// Points at which a network was evaluated inside losses.
+    pub network_evaluations: u64,
+    /// What a person should know: a short name, and what was seen.
+    pub alarms: Vec<(String, String)>,
+}
+
+/// Rejection rates of a pair on samples that the fit did not see.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairReport {
+    /// With the transport.
+    pub rejection: f64,
+    /// With the plain swap.
+    pub plain_rejection: f64,
+    /// Whether the plain swap was chosen.
+    pub plain: bool,
+}
+
+/// A fit by formula, in one go. Its record is the samples themselves.
+pub trait FitAtOnce: Send + Sync {
     /// The accelerator for this ladder.
     fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>>;
+}
+
+impl<F: FitAtOnce> Fit for F {
+    fn begin(&self, collected: Arc<Collected>, _earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
+        let record = postcard::to_allocvec(&*collected).map_err(|e| Error::Saved(e.to_string()))?;
+        Ok(Box::new(AtOnce(self.rebuild(&record)?)))
+    }
+
+    fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
+        let collected = postcard::from_bytes(record).map_err(|e| Error::Saved(e.to_string()))?;
+        let accelerator = self.fit(&collected)?;
+        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    }
+}
+
+/// Was done when it began.
+struct AtOnce(Fitted);
+
+impl Fitting for AtOnce {
+    fn progress(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    fn advance(&mut self, _most: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Fitted> {
+        Ok(self.0)
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    fn restore(&mut self, _saved: &[u8]) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Moment-matched affine maps.
@@ -56,9 +174,9 @@ pub struct FitAffine {
     pub full: bool,
 }
 
-impl Fit for FitAffine {
+impl FitAtOnce for FitAffine {
     fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>> {
-        let affine = Affine::fit(collected.schedule.betas(), collected.samples, self.full)?;
+        let affine = Affine::fit(collected.schedule.betas(), &collected.samples, self.full)?;
         Ok(Arc::new(FlowAccelerator::new(Arc::new(affine))))
     }
 }
@@ -75,7 +193,7 @@ pub struct FitCmcd {
     pub noise: f64,
 }
 
-impl Fit for FitCmcd {
+impl FitAtOnce for FitCmcd {
     fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>> {
         // 2σ²/K is the step's variance, between those at the two chains.
         let of = |[lower, upper]: &[f64; 2]| 0.5 * self.steps as f64 * (lower * upper).sqrt();
@@ -84,11 +202,11 @@ impl Fit for FitCmcd {
     }
 }
 
-impl Collected<'_> {
+impl Collected {
     /// Variance of a step of each pair at its lower and at its upper chain: `noise` · (local variance) ·
     /// (barrier of the pair).
     pub fn step_variances(&self, noise: f64) -> Vec<[f64; 2]> {
-        let barrier = cumulative_barrier(self.schedule.betas(), self.local_barrier);
+        let barrier = cumulative_barrier(self.schedule.betas(), &self.local_barrier);
         let variance = |chain: usize| {
             let row = self.local_variance.row(chain);
             (row.iter().map(|v| v.ln()).sum::<f64>() / row.len() as f64).exp()
@@ -103,6 +221,7 @@ impl Collected<'_> {
 }
 
 /// Keeps every replica's point, by chain.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct CollectRecord {
     chains: usize,
     /// `[copy · chains + chain]`: points one after the other.
@@ -123,6 +242,24 @@ impl CollectRecord {
         let of =
             |chain| records.clone().flat_map(move |r| r.points.iter().skip(chain).step_by(chains)).flatten();
         (0..chains).map(|chain| Batch::from_vec(dim, of(chain).copied().collect())).collect()
+    }
+}
+
+impl Ladders for CollectRecord {
+    fn append(&mut self, other: Self) {
+        self.points.extend(other.points);
+    }
+
+    fn split_off(&mut self, copies: usize) -> Self {
+        Self { chains: self.chains, points: self.points.split_off(copies * self.chains) }
+    }
+
+    fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
+        let length = self.points.first().map_or(0, Vec::len);
+        self.chains == chains
+            && self.points.len() == copies * chains
+            && length.is_multiple_of(dim)
+            && self.points.iter().all(|p| p.len() == length)
     }
 }
 

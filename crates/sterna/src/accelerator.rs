@@ -66,6 +66,8 @@ pub struct Journey {
     pub before: Batch,
     /// Mean of a step.
     pub mean: Batch,
+    /// What steers a step: a drift, where there is one.
+    pub control: Batch,
 }
 
 impl Journey {
@@ -83,6 +85,7 @@ impl Journey {
             noise: matrix(),
             before: matrix(),
             mean: matrix(),
+            control: matrix(),
         }
     }
 
@@ -93,7 +96,7 @@ impl Journey {
         for vector in [log_weight, beta, log_det, variance, return_variance] {
             vector.resize(rows.len(), 0.0);
         }
-        for matrix in [&mut self.noise, &mut self.before, &mut self.mean] {
+        for matrix in [&mut self.noise, &mut self.before, &mut self.mean, &mut self.control] {
             matrix.set_rows(rows.len());
         }
     }

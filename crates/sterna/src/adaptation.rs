@@ -19,6 +19,23 @@ pub fn adapt_step_sizes(sizes: &StepSizes, acceptance: &[f64], wanted: f64, gain
     }
 }
 
+/// The paper's rule (App. E): a step grows by 1.2 where more than 90% of the moves are accepted, and shrinks by as
+/// much where fewer than 80% are.
+pub fn adapt_by_paper(sizes: &StepSizes, acceptance: &[f64]) -> StepSizes {
+    let adapt = |(&size, &acceptance): (&f64, &f64)| {
+        let factor = match acceptance {
+            a if a > 0.9 => 1.2,
+            a if a < 0.8 => 1.0 / 1.2,
+            _ => 1.0,
+        };
+        (size * factor).clamp(BOUNDS.0, BOUNDS.1)
+    };
+    StepSizes {
+        step_size: sizes.step_size.iter().zip(acceptance).map(adapt).collect(),
+        scale: sizes.scale.clone(),
+    }
+}
+
 /// Coordinates scaled by 1/√E(score²), the local width of the density: on a mixture this is the
 /// width of a mode, where the marginal variance would see the distance between modes.
 /// The mean step in log space stays what it was.

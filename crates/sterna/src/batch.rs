@@ -8,11 +8,31 @@
 /// assert_eq!(x.row(1), [0.0, 0.0, 5.0]);
 /// assert_eq!(x.as_slice().len(), 6);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "Untrusted")]
 pub struct Batch {
     values: Vec<f64>,
     dim: usize,
     rows: usize,
+}
+
+/// A batch as a file claims it to be.
+#[derive(serde::Deserialize)]
+struct Untrusted {
+    values: Vec<f64>,
+    dim: usize,
+    rows: usize,
+}
+
+impl TryFrom<Untrusted> for Batch {
+    type Error = String;
+
+    fn try_from(Untrusted { values, dim, rows }: Untrusted) -> Result<Self, String> {
+        if rows.checked_mul(dim) != Some(values.len()) {
+            return Err(format!("{} values are not {rows} rows of {dim}", values.len()));
+        }
+        Ok(Self { values, dim, rows })
+    }
 }
 
 impl Batch {
@@ -63,6 +83,24 @@ impl Batch {
     /// Rows from first to last.
     pub fn iter_rows(&self) -> std::slice::ChunksExact<'_, f64> {
         self.values.chunks_exact(self.dim.max(1))
+    }
+
+    /// Adds the rows of another batch of the same dimension.
+    ///
+    /// # Panics
+    /// If the dimensions differ.
+    pub fn append(&mut self, mut other: Self) {
+        assert_eq!(self.dim, other.dim);
+        self.values.append(&mut other.values);
+        self.rows += other.rows;
+    }
+
+    /// Takes away the rows from `row` on.
+    pub fn split_off(&mut self, row: usize) -> Self {
+        let values = self.values.split_off(row * self.dim);
+        let rows = self.rows - row;
+        self.rows = row;
+        Self { values, dim: self.dim, rows }
     }
 
     /// Changes the number of rows; within the capacity reached before, nothing is allocated.

@@ -7,7 +7,7 @@ use crate::{Error, Result, Schedule};
 
 /// The state of `copies` independent ladders advanced as one batch. Row `copy · chains + m` is
 /// replica m of a copy.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Ensemble {
     first_copy: usize,
     chains: usize,
@@ -88,6 +88,30 @@ impl Ensemble {
     /// Round trips of all ladders since the beginning.
     pub fn round_trips(&self) -> u64 {
         self.index.iter().map(IndexProcess::round_trips).sum()
+    }
+
+    /// Adds ladders that follow on these.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.points.append(other.points);
+        self.index.extend(other.index);
+    }
+
+    /// Takes away the ladders from `copies` on.
+    pub(crate) fn split_off(&mut self, copies: usize) -> Self {
+        Self {
+            first_copy: self.first_copy + copies,
+            chains: self.chains,
+            points: self.points.split_off(copies * self.chains),
+            index: self.index.split_off(copies),
+        }
+    }
+
+    /// Whether all parts belong to so many ladders: a file may claim anything.
+    pub(crate) fn is_sound(&self, first_copy: usize, chains: usize, dim: usize) -> bool {
+        self.first_copy == first_copy
+            && self.chains == chains
+            && self.points.is_sound(self.index.len() * chains, dim)
+            && self.index.iter().all(|index| index.is_sound(chains))
     }
 
     /// The same replicas on a ladder with another schedule, evaluated at their new β.

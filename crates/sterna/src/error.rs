@@ -50,6 +50,12 @@ pub enum Error {
         /// What would be right.
         cure: &'static str,
     },
+    /// What a run saved of itself cannot be used.
+    #[error("saved state cannot be used: {0}")]
+    Saved(String),
+    /// A transport could not be made.
+    #[error("the transport failed: {0}")]
+    Transport(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The target itself failed and asked to stop.
     #[error("the target failed: {0}")]
     Target(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -67,7 +67,9 @@ pub struct Scratch {
     pub log_joint: Vec<f64>,
     /// Uniforms, one per row.
     pub uniforms: Vec<f64>,
-    /// The last bad proposal of this iteration, if any: its place in `Rows`, and the point.
+    /// What further moves of the same iteration did, kept apart from those that step sizes adapt to.
+    pub aside: Vec<Moves>,
+    /// The bad proposal of this iteration with the first place in `Rows`, if any: that place, and the point.
     pub bad_point: Option<(usize, Vec<f64>)>,
 }
 
@@ -80,6 +82,7 @@ impl Scratch {
             step: Batch::zeros(rows, dim),
             log_joint: vec![0.0; rows],
             uniforms: vec![0.0; rows],
+            aside: Vec::with_capacity(rows),
             bad_point: None,
         }
     }

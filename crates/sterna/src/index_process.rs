@@ -12,7 +12,7 @@
 /// // The first arrival at the reference starts the count.
 /// assert_eq!(index.round_trips(), 5 * 99);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct IndexProcess {
     chain_of_replica: Vec<usize>,
     replica_of_chain: Vec<usize>,
@@ -22,7 +22,7 @@ pub struct IndexProcess {
 }
 
 /// What a replica is waiting for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 enum Leg {
     /// Its first arrival at the reference.
     Start,
@@ -48,6 +48,17 @@ impl IndexProcess {
             leg: vec![Leg::Start; chains],
             round_trips: 0,
         }
+    }
+
+    /// Whether this is a permutation of so many chains: a file may claim anything.
+    pub(crate) fn is_sound(&self, chains: usize) -> bool {
+        let lengths = [self.replica_of_chain.len(), self.direction.len(), self.leg.len()];
+        self.chain_of_replica.len() == chains
+            && lengths == [chains; 3]
+            && self.direction.iter().all(|d| d.abs() == 1)
+            && self.chain_of_replica.iter().enumerate().all(|(replica, &chain)| {
+                self.replica_of_chain.get(chain).is_some_and(|&back| back == replica)
+            })
     }
 
     /// Chain of replica m.

@@ -153,7 +153,10 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
         work.row_moves[row] = moves;
     }
     if let Some((i, point)) = work.scratch.bad_point.take() {
-        work.bad_point = Some((work.local.chain[i], work.local.row[i], point));
+        let row = work.local.row[i];
+        if work.bad_point.as_ref().is_none_or(|(_, first, _)| row < *first) {
+            work.bad_point = Some((work.local.chain[i], row, point));
+        }
     }
     Ok(())
 }
@@ -168,7 +171,9 @@ fn note_bad(
 ) {
     for (i, &row) in rows.iter().enumerate().filter(|(i, _)| points.is_bad(*i)) {
         moves[row].bad += 1;
-        *bad_point = Some((chain(i), row, points.x.row(i).to_vec()));
+        if bad_point.as_ref().is_none_or(|(_, first, _)| row < *first) {
+            *bad_point = Some((chain(i), row, points.x.row(i).to_vec()));
+        }
     }
 }
 

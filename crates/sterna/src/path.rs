@@ -1,11 +1,13 @@
 //! The annealing path π^β from reference (β = 0) to target (β = 1) (§2).
 
+use crate::explorer::Explorer;
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::{PhaseKey, Streams};
-use crate::{Batch, Evaluation, Result};
+use crate::{Batch, Evaluation, Result, Schedule};
+use std::sync::Arc;
 
 /// Points with what a path knows about them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Points {
     /// The points.
     pub x: Batch,
@@ -44,6 +46,37 @@ impl Points {
         self.score.set_rows(rows);
         self.log_reference.resize(rows, 0.0);
         self.target.set_rows(rows);
+    }
+
+    /// Adds other points.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.x.append(other.x);
+        self.log_density.extend(other.log_density);
+        self.score.append(other.score);
+        self.log_reference.extend(other.log_reference);
+        self.target.log_density.extend(other.target.log_density);
+        self.target.score.append(other.target.score);
+    }
+
+    /// Takes away the points from `row` on.
+    pub(crate) fn split_off(&mut self, row: usize) -> Self {
+        Self {
+            x: self.x.split_off(row),
+            log_density: self.log_density.split_off(row),
+            score: self.score.split_off(row),
+            log_reference: self.log_reference.split_off(row),
+            target: Evaluation {
+                log_density: self.target.log_density.split_off(row),
+                score: self.target.score.split_off(row),
+            },
+        }
+    }
+
+    /// Whether all parts have this size: a file may claim anything.
+    pub(crate) fn is_sound(&self, rows: usize, dim: usize) -> bool {
+        let numbers = [&self.log_density, &self.log_reference, &self.target.log_density];
+        let batches = [&self.x, &self.score, &self.target.score];
+        numbers.iter().all(|n| n.len() == rows) && batches.iter().all(|b| b.rows() == rows && b.dim() == dim)
     }
 
     /// Becomes the given rows of `other`, in that order.
@@ -145,6 +178,16 @@ pub trait AnnealingPath: Send + Sync {
         true
     }
 
+    /// The schedule of so many chains that a run starts from.
+    fn first_schedule(&self, chains: usize) -> Schedule {
+        Schedule::uniform(chains)
+    }
+
+    /// Moves that only this path knows, made after the Hamiltonian ones of each iteration.
+    fn own_moves(&self) -> Option<Arc<dyn Explorer>> {
+        None
+    }
+
     /// log Z of β = 0. Zero for a normalised reference, not for learned paths (errata E13).
     fn log_z_reference(&self) -> f64 {
         0.0
@@ -155,4 +198,9 @@ pub trait AnnealingPath: Send + Sync {
 
     /// Target evaluations since the path was made, in points.
     fn evaluations(&self) -> u64;
+
+    /// Evaluations of a network since the path was made, in points: none unless the path was learned.
+    fn network_evaluations(&self) -> u64 {
+        0
+    }
 }

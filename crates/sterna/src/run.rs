@@ -1,22 +1,26 @@
 //! A whole run: tuning rounds, burn-in, sampling. Everything changes between rounds, by new values.
 
-use crate::acceleration::{Acceleration, CollectRecord, Collected};
-use crate::adaptation::{adapt_scales, adapt_step_sizes, move_sizes};
+use crate::acceleration::{Acceleration, CollectRecord, Collected, FitReport, Fitted, Fitting};
+use crate::adaptation::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes};
 use crate::ensemble::Ensemble;
-use crate::estimates::{LogZ, effective_sample_size, log_z, round_trip_rate};
-use crate::explorers::{Hmc, StepSizes};
+use crate::estimates::{LogZ, Series, effective_draws, log_z_of, round_trip_rate};
+use crate::explorer::Explorer;
+use crate::explorers::{Followed, Hmc, StepSizes};
 use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use crate::path::{AnnealingPath, Points};
-use crate::records::{BadPoint, Counts, SamplingRecord, TuningRecord};
+use crate::records::{BadPoint, Counts, Draws, SamplingRecord, TuningRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
 use crate::streams::{Phase, Streams};
 use crate::trace::{LadderTrace, RoundTrace};
 use crate::{Error, Result};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+mod saved;
+
 /// How local moves get their step sizes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum StepSize {
     /// One number for all chains.
     Fixed(f64),
@@ -27,19 +31,30 @@ pub enum StepSize {
         /// Wanted mean acceptance probability.
         acceptance: f64,
     },
+    /// A step size per chain by the paper's rule: times 1.2 above an acceptance of 0.9, divided by 1.2 below 0.8.
+    /// Unit masses, and every step as long as the last.
+    Paper,
+}
+
+impl StepSize {
+    fn adapts(&self) -> bool {
+        matches!(self, Self::Adapt { .. } | Self::Paper)
+    }
 }
 
 /// What the schedule is tuned on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Criterion {
     /// The local barrier λ(β), which does not saturate.
     Barrier,
     /// Rejection rates: the paper's Algorithm 2.
     Rejection,
+    /// Nothing: the path's first schedule stays, and only step sizes adapt.
+    Fixed,
 }
 
 /// Everything that defines a run, apart from the path.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Seed of all randomness.
     pub seed: u64,
@@ -53,6 +68,8 @@ pub struct Settings {
     pub leapfrog_steps: usize,
     /// Step sizes of local moves.
     pub step_size: StepSize,
+    /// Whether an adapted step size comes with an adapted mass of each coordinate.
+    pub adapt_masses: bool,
     /// Tuning rounds.
     pub rounds: usize,
     /// Iterations of a tuning round.
@@ -61,7 +78,7 @@ pub struct Settings {
     pub round_burn_in: u64,
     /// What the schedule is tuned on.
     pub criterion: Criterion,
-    /// Iterations whose samples an accelerator is fitted to, where one is.
+    /// Iterations whose samples an accelerator is fitted to, where one is; twice as many in each later fit.
     pub collect: u64,
     /// How often an accelerator is fitted: each fit sees samples that the one before carried.
     pub fits: usize,
@@ -71,6 +88,8 @@ pub struct Settings {
     pub iterations: u64,
     /// Keep every so many draws.
     pub thin: u64,
+    /// Keep the points of all chains every so many iterations of sampling; if not given, never.
+    pub trajectories: Option<u64>,
 }
 
 impl Default for Settings {
@@ -82,6 +101,7 @@ impl Default for Settings {
             steps: 1,
             leapfrog_steps: 5,
             step_size: StepSize::Adapt { acceptance: 0.92 },
+            adapt_masses: true,
             rounds: 10,
             round_iterations: 1100,
             round_burn_in: 100,
@@ -91,6 +111,7 @@ impl Default for Settings {
             burn_in: 1000,
             iterations: 100_000,
             thin: 1,
+            trajectories: None,
         }
     }
 }
@@ -138,7 +159,7 @@ impl Settings {
                 let cure = "the wanted acceptance lies strictly between 0 and 1";
                 return wrong("explorer.acceptance", acceptance.to_string(), cure);
             }
-            StepSize::Adapt { .. } if self.rounds == 0 => {
+            sizes if sizes.adapts() && self.rounds == 0 => {
                 let cure = "step sizes adapt during tuning: give at least 1 round, or a number as explorer.step_size";
                 return wrong("schedule.rounds", "0".into(), cure);
             }
@@ -151,11 +172,15 @@ impl Settings {
         if self.collect < 10 {
             return wrong("training.collect", self.collect.to_string(), "at least 10 iterations are needed");
         }
-        if self.fits == 0 {
-            return wrong("training.rounds", "0".into(), "at least 1 round is needed");
+        if self.fits == 0 || self.fits > 20 {
+            let cure = "between 1 and 20 rounds are possible, each with twice the samples of the one before";
+            return wrong("training.rounds", self.fits.to_string(), cure);
         }
         if self.iterations == 0 {
             return wrong("run.iterations", "0".into(), "at least 1 iteration is needed");
+        }
+        if self.trajectories == Some(0) {
+            return wrong("output.every", "0".into(), "keep a frame every 1 or more iterations");
         }
         if self.thin == 0 || self.thin > self.iterations {
             return wrong(
@@ -169,14 +194,16 @@ impl Settings {
 }
 
 /// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
     /// In a tuning round, from 0.
     Tuning(usize),
     /// Samples for an accelerator, all frozen.
     Collecting,
-    /// The accelerator is made from those samples: one call of [`Run::advance`], without iterations.
+    /// The accelerator is made from those samples, step by step.
     Fitting,
+    /// In a tuning round, from 0, on a path that was learned.
+    Retuning(usize),
     /// Before sampling, all frozen.
     BurnIn,
     /// Draws count.
@@ -186,8 +213,10 @@ pub enum Stage {
 }
 
 /// Some of the ladders with all they need: the unit that threads share out.
+#[derive(Serialize, Deserialize)]
 struct Shard {
     ensemble: Ensemble,
+    #[serde(skip)]
     work: Workspace,
     tuning: TuningRecord,
     collecting: CollectRecord,
@@ -214,11 +243,38 @@ pub struct Run {
     stage: Stage,
     stage_iterations: u64,
     fits: usize,
+    /// What the fit under way sees.
+    collected: Option<Arc<Collected>>,
+    fitting: Option<Box<dyn Fitting>>,
+    fitted: Option<Fitted>,
+    /// Record of the last fit that brought a path.
+    path_record: Option<Arc<[u8]>>,
     iteration: u64,
     local_barriers: Vec<f64>,
     barrier_schedule: Schedule,
+    evaluations_on_earlier_paths: u64,
     evaluations_before_sampling: u64,
+    network_evaluations_on_earlier_paths: u64,
+    network_evaluations_before_sampling: u64,
     rounds: Vec<RoundTrace>,
+    /// While it lasts, what had been counted when it began.
+    plain: Option<PlainStage>,
+}
+
+/// Plain swaps on the tuned ladder, as the first samples for a fit were collected: what an accelerator is
+/// held against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlainStage {
+    /// Iterations.
+    pub iterations: u64,
+    /// Round trips of all ladders.
+    pub round_trips: u64,
+    /// Target evaluations.
+    pub evaluations: u64,
+    /// Target evaluations of the tuning before.
+    pub tuning_evaluations: u64,
+    /// Rejection rate of each pair.
+    pub rejection_rates: Vec<f64>,
 }
 
 /// What a finished (or interrupted) run has found.
@@ -256,6 +312,10 @@ pub struct Results {
     pub evaluations: u64,
     /// Target evaluations of sampling alone.
     pub sampling_evaluations: u64,
+    /// Points at which a learned path asked its network, tuning included; transports count for themselves.
+    pub network_evaluations: u64,
+    /// Those of sampling alone.
+    pub sampling_network_evaluations: u64,
 }
 
 impl Run {
@@ -275,21 +335,26 @@ impl Run {
         let sizes = match &settings.step_size {
             StepSize::Fixed(size) => StepSizes::fixed(chains, dim, *size),
             StepSize::PerChain(sizes) => StepSizes::per_chain(sizes.clone(), dim),
-            StepSize::Adapt { .. } => StepSizes::fixed(chains, dim, 0.1),
+            StepSize::Adapt { .. } | StepSize::Paper => StepSizes::fixed(chains, dim, 0.1),
         };
-        let schedule = Schedule::uniform(chains);
+        let schedule = match &acceleration {
+            Acceleration::Kept(_, schedule) if schedule.chains() != chains => {
+                let cure = "the accelerator was made for a schedule of another number of chains";
+                return Err(Error::Setting { field: "chains.count", value: chains.to_string(), cure });
+            }
+            Acceleration::Kept(_, schedule) => schedule.clone(),
+            _ => path.first_schedule(chains),
+        };
         let sampler = Sampler {
-            path,
             schedule: schedule.clone(),
-            explorer: explorer(&settings, &sizes),
+            explorer: explorer(&settings, &sizes, &*path),
+            path,
             accelerator: acceleration.at_start(),
             streams: Streams::new(settings.seed),
         };
-        let parts = rayon::current_num_threads().min(settings.ensembles);
-        let mut shards = Vec::with_capacity(parts);
+        let mut shards = Vec::new();
         let mut first = 0;
-        for part in 0..parts {
-            let copies = (settings.ensembles * (part + 1)) / parts - first;
+        for copies in parts(settings.ensembles) {
             let ensemble = Ensemble::start(&*sampler.path, &sampler.streams, &schedule, first, copies)?;
             let work = Workspace::new(&ensemble);
             let tuning = TuningRecord::new(copies, chains, dim, settings.round_iterations as usize);
@@ -304,11 +369,19 @@ impl Run {
         let mut run = Self {
             local_barriers: vec![f64::NAN; chains],
             barrier_schedule: schedule,
+            evaluations_on_earlier_paths: 0,
             evaluations_before_sampling: 0,
+            network_evaluations_on_earlier_paths: 0,
+            network_evaluations_before_sampling: 0,
             rounds: Vec::new(),
+            plain: None,
             stage: Stage::Tuning(0),
             stage_iterations: 0,
             fits: 0,
+            collected: None,
+            fitting: None,
+            fitted: None,
+            path_record: None,
             iteration: 0,
             settings,
             acceleration,
@@ -320,14 +393,18 @@ impl Run {
         Ok(run)
     }
 
-    /// Where the run stands: stage, iterations done in it, iterations it has.
+    /// Where the run stands: stage, iterations (or steps of a fit) done in it, iterations it has.
     pub fn progress(&self) -> (Stage, u64, u64) {
         let total = match self.stage {
-            Stage::Tuning(_) => self.settings.round_iterations,
-            Stage::Collecting => self.settings.collect,
+            Stage::Tuning(_) | Stage::Retuning(_) => self.settings.round_iterations,
+            Stage::Collecting => self.settings.collect << self.fits,
+            Stage::Fitting => {
+                let (done, total) = self.fitting.as_ref().map_or((0, 0), |f| f.progress());
+                return (self.stage, done, total);
+            }
             Stage::BurnIn => self.settings.burn_in,
             Stage::Sampling => self.settings.iterations,
-            Stage::Fitting | Stage::Finished => 0,
+            Stage::Finished => 0,
         };
         (self.stage, self.stage_iterations, total)
     }
@@ -342,6 +419,10 @@ impl Run {
 
     /// Goes on by at most `most` iterations of the present stage; to the next change at the latest.
     pub fn advance(&mut self, most: u64) -> Result<()> {
+        if let Some(fitting) = &mut self.fitting {
+            fitting.advance(most)?;
+            return self.change();
+        }
         let block = self.until_change().min(most);
         let times = self.iteration + 1..self.iteration + block + 1;
         let stage = self.stage;
@@ -352,7 +433,7 @@ impl Run {
             let Shard { ensemble, work, tuning, collecting, sampling } = shard;
             let mut nothing = ();
             let out: &mut dyn Recorder = match stage {
-                Stage::Tuning(_) => tuning,
+                Stage::Tuning(_) | Stage::Retuning(_) => tuning,
                 Stage::Collecting => &mut Both(tuning, collecting),
                 Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
                 Stage::Fitting | Stage::BurnIn | Stage::Finished => &mut nothing,
@@ -366,7 +447,7 @@ impl Run {
     fn until_change(&self) -> u64 {
         let (_, done, total) = self.progress();
         let next = match self.stage {
-            Stage::Tuning(_) if done < self.settings.round_burn_in => {
+            Stage::Tuning(_) | Stage::Retuning(_) if done < self.settings.round_burn_in => {
                 let block = self.adaptation_block();
                 ((done / block + 1) * block).min(self.settings.round_burn_in)
             }
@@ -390,20 +471,22 @@ impl Run {
         let (stage, done, total) = self.progress();
         match stage {
             Stage::Tuning(round) if done == total => {
-                self.tune(round)?;
+                self.tune()?;
                 self.enter(Stage::Tuning(round + 1));
             }
-            Stage::Tuning(round) if self.ends_adaptation_block(done) => {
+            Stage::Retuning(round) if done == total => {
+                self.tune()?;
+                self.enter(Stage::Retuning(round + 1));
+            }
+            Stage::Tuning(round) | Stage::Retuning(round) if self.ends_adaptation_block(done) => {
                 self.adapt(2.0 / (1.0 + round as f64));
                 self.clear_tuning();
             }
-            Stage::Collecting if done == total => self.enter(Stage::Fitting),
-            Stage::Fitting => {
-                self.fit()?;
-                self.fits += 1;
-                let again = self.fits < self.settings.fits;
-                self.enter(if again { Stage::Collecting } else { Stage::BurnIn });
+            Stage::Collecting if done == total => {
+                self.begin_fit()?;
+                self.enter(Stage::Fitting);
             }
+            Stage::Fitting if done == total => self.finish_fit()?,
             Stage::BurnIn if done == total => self.enter(Stage::Sampling),
             Stage::Sampling if done == total => self.enter(Stage::Finished),
             _ => {}
@@ -418,22 +501,35 @@ impl Run {
             Stage::Collecting if !matches!(self.acceleration, Acceleration::Fitted(_)) => {
                 return self.enter(Stage::BurnIn);
             }
+            Stage::Retuning(round) if round >= self.settings.rounds => return self.enter_after_fit(),
             Stage::BurnIn if self.settings.burn_in == 0 => return self.enter(Stage::Sampling),
             stage => stage,
         };
         self.stage_iterations = 0;
+        if stage == Stage::Collecting && self.fits == 0 {
+            self.plain = Some(PlainStage {
+                iterations: 0,
+                round_trips: self.round_trips(),
+                evaluations: 0,
+                tuning_evaluations: self.evaluations(),
+                rejection_rates: Vec::new(),
+            });
+        }
         if stage == Stage::Sampling {
-            self.evaluations_before_sampling = self.sampler.path.evaluations();
+            self.evaluations_before_sampling = self.evaluations();
+            self.network_evaluations_before_sampling = self.network_evaluations();
             for shard in &mut self.shards {
                 let record =
                     SamplingRecord::new(&shard.ensemble, self.settings.iterations, self.settings.thin);
-                shard.sampling = Some(record);
+                shard.sampling = Some(record.with_trajectories(self.settings.trajectories));
             }
         }
-        // A fit reads the tuning records of the samples collected for it.
-        if stage != Stage::Fitting {
-            self.clear_tuning();
-        }
+        self.clear_tuning();
+    }
+
+    /// Another round of fitting, or on to sampling.
+    fn enter_after_fit(&mut self) {
+        self.enter(if self.fits < self.settings.fits { Stage::Collecting } else { Stage::BurnIn });
     }
 
     fn clear_tuning(&mut self) {
@@ -449,15 +545,17 @@ impl Run {
     }
 
     fn adapt(&mut self, gain: f64) {
-        if let StepSize::Adapt { acceptance } = self.settings.step_size {
-            let measured = Counts::acceptance(self.tuning_counts(), self.settings.chains);
-            self.sizes = adapt_step_sizes(&self.sizes, &measured, acceptance, gain);
-            self.sampler.explorer = explorer(&self.settings, &self.sizes);
-        }
+        let measured = Counts::acceptance(self.tuning_counts(), self.settings.chains);
+        self.sizes = match self.settings.step_size {
+            StepSize::Adapt { acceptance } => adapt_step_sizes(&self.sizes, &measured, acceptance, gain),
+            StepSize::Paper => adapt_by_paper(&self.sizes, &measured),
+            StepSize::Fixed(_) | StepSize::PerChain(_) => return,
+        };
+        self.sampler.explorer = explorer(&self.settings, &self.sizes, &*self.sampler.path);
     }
 
     /// End of a round: new schedule, scales and step sizes.
-    fn tune(&mut self, _round: usize) -> Result<()> {
+    fn tune(&mut self) -> Result<()> {
         let chains = self.settings.chains;
         self.adapt(1.0);
         let records = self.shards.iter().map(|s| &s.tuning);
@@ -468,15 +566,22 @@ impl Run {
         // λ(β) is about plain swaps: an accelerator is judged by its own rejections.
         let by_rejections =
             self.settings.criterion == Criterion::Rejection || self.sampler.accelerator.steps() > 0;
-        let new = if by_rejections {
+        let kept = matches!(self.acceleration, Acceleration::Kept(..));
+        let new = if kept || self.settings.criterion == Criterion::Fixed {
+            old.clone()
+        } else if by_rejections {
             old.equalise_rejections(&Counts::rejection_rates(self.tuning_counts(), chains))
         } else {
             old.equalise_barrier(&self.local_barriers, chains)
         };
-        if let StepSize::Adapt { .. } = self.settings.step_size {
-            let information = TuningRecord::information(records, chains, self.sampler.path.dim());
-            self.sizes = move_sizes(&adapt_scales(&self.sizes, &information), old, &new);
-            self.sampler.explorer = explorer(&self.settings, &self.sizes);
+        if self.settings.step_size.adapts() {
+            let mut sizes = self.sizes.clone();
+            if self.settings.adapt_masses && self.settings.step_size != StepSize::Paper {
+                let information = TuningRecord::information(records, chains, self.sampler.path.dim());
+                sizes = adapt_scales(&sizes, &information);
+            }
+            self.sizes = move_sizes(&sizes, old, &new);
+            self.sampler.explorer = explorer(&self.settings, &self.sizes, &*self.sampler.path);
         }
         self.sampler.schedule = new;
         for shard in &mut self.shards {
@@ -485,28 +590,92 @@ impl Run {
         Ok(())
     }
 
-    /// End of collecting: the accelerator is made and frozen.
-    fn fit(&mut self) -> Result<()> {
+    /// End of collecting: the samples go to the fit.
+    fn begin_fit(&mut self) -> Result<()> {
+        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
         let (chains, dim) = (self.settings.chains, self.sampler.path.dim());
-        if let Acceleration::Fitted(fit) = &self.acceleration {
-            let records = self.shards.iter().map(|s| &s.tuning);
-            self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
-            self.barrier_schedule = self.sampler.schedule.clone();
-            let mut local_variance = TuningRecord::information(records, chains, dim);
-            local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
-            let samples = CollectRecord::samples(self.shards.iter().map(|s| &s.collecting), chains, dim);
-            self.sampler.accelerator = fit.fit(&Collected {
-                round: self.fits,
-                schedule: &self.sampler.schedule,
-                samples: &samples,
-                local_barrier: &self.local_barriers,
-                local_variance: &local_variance,
-            })?;
-            for shard in &mut self.shards {
-                shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
-            }
+        if let Some(before) = self.plain.clone().filter(|_| self.fits == 0) {
+            self.plain = Some(PlainStage {
+                iterations: self.stage_iterations,
+                round_trips: self.round_trips() - before.round_trips,
+                evaluations: self.evaluations() - before.tuning_evaluations,
+                tuning_evaluations: before.tuning_evaluations,
+                rejection_rates: Counts::rejection_rates(self.tuning_counts(), chains),
+            });
         }
+        let records = self.shards.iter().map(|s| &s.tuning);
+        self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
+        self.barrier_schedule = self.sampler.schedule.clone();
+        let mut local_variance = TuningRecord::information(records, chains, dim);
+        local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
+        let collected = Arc::new(Collected {
+            round: self.fits,
+            schedule: self.sampler.schedule.clone(),
+            samples: CollectRecord::samples(self.shards.iter().map(|s| &s.collecting), chains, dim),
+            local_barrier: self.local_barriers.clone(),
+            local_variance,
+        });
+        for shard in &mut self.shards {
+            shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
+        }
+        self.fitting = Some(fit.begin(collected.clone(), self.fitted.as_ref())?);
+        self.collected = Some(collected);
         Ok(())
+    }
+
+    /// The accelerator is made and frozen; a learned path is tuned again.
+    fn finish_fit(&mut self) -> Result<()> {
+        let Some(fitting) = self.fitting.take() else { return Ok(()) };
+        let fitted = fitting.finish()?;
+        self.collected = None;
+        self.fits += 1;
+        self.sampler.accelerator = fitted.accelerator.clone();
+        let path = fitted.path.clone();
+        let record = fitted.record.clone();
+        self.fitted = Some(fitted);
+        let Some(path) = path else {
+            self.enter_after_fit();
+            return Ok(());
+        };
+        self.evaluations_on_earlier_paths = self.evaluations();
+        self.network_evaluations_on_earlier_paths = self.network_evaluations();
+        self.sampler.explorer = explorer(&self.settings, &self.sizes, &*path);
+        self.sampler.path = path;
+        self.path_record = Some(record);
+        self.sampler.schedule = self.sampler.path.first_schedule(self.settings.chains);
+        let betas = self.sampler.schedule.betas();
+        for Shard { ensemble, .. } in &mut self.shards {
+            let at: Vec<f64> = (0..ensemble.points.rows()).map(|row| betas[ensemble.chain(row)]).collect();
+            self.sampler.path.evaluate(&at, &mut ensemble.points)?;
+        }
+        self.enter(Stage::Retuning(0));
+        Ok(())
+    }
+
+    /// What plain swaps did on the tuned ladder, once an accelerator has been fitted.
+    pub fn plain_stage(&self) -> Option<&PlainStage> {
+        self.plain.as_ref().filter(|_| self.fits > 0)
+    }
+
+    /// What the last fit did, where there was one.
+    pub fn fit_report(&self) -> Option<&FitReport> {
+        self.fitted.as_ref().map(|f| &f.report)
+    }
+
+    /// What the last fit made, where there was one.
+    pub fn fitted(&self) -> Option<&Fitted> {
+        self.fitted.as_ref()
+    }
+
+    /// Points at which the target was evaluated so far, outside fits.
+    fn evaluations(&self) -> u64 {
+        // Wraps, since a restored run may sit on a path that has counted before.
+        self.evaluations_on_earlier_paths.wrapping_add(self.sampler.path.evaluations())
+    }
+
+    /// Points at which learned paths asked their networks so far, outside fits.
+    fn network_evaluations(&self) -> u64 {
+        self.network_evaluations_on_earlier_paths.wrapping_add(self.sampler.path.network_evaluations())
     }
 
     /// The round that ends, for people to look at.
@@ -580,11 +749,7 @@ impl Run {
         let iterations = self.records().next().expect("sampling has begun").counts.iterations;
         let rejection_rates = Counts::rejection_rates(counts.clone(), chains);
         let round_trips = self.round_trips();
-        let works: Vec<Vec<_>> = counts
-            .clone()
-            .flat_map(|c| c.pairs.chunks_exact(chains - 1))
-            .map(|pairs| pairs.iter().map(|p| (&p.forward[..], &p.backward[..])).collect())
-            .collect();
+        let weights: Vec<_> = self.records().flat_map(|r| r.weights()).collect();
         let series = self.coordinate_series();
         Results {
             iterations,
@@ -600,32 +765,43 @@ impl Run {
             round_trip_rate: round_trips as f64 / (iterations * self.settings.ensembles as u64) as f64,
             round_trip_rate_predicted: round_trip_rate(&rejection_rates),
             rejection_rates,
-            log_z: log_z(self.sampler.path.log_z_reference(), &works),
+            log_z: log_z_of(self.sampler.path.log_z_reference(), &weights),
             log_z_truth: self.sampler.path.log_z(),
             means: series.par_iter().map(|s| pooled_mean(s)).collect(),
-            ess: series
-                .par_iter()
-                .map(|s| effective_sample_size(&s.iter().map(|c| &c[..]).collect::<Vec<_>>()))
-                .collect(),
+            ess: series.par_iter().map(|s| effective_draws(s)).collect(),
             acceptance: Counts::acceptance(counts.clone(), chains),
             sizes: self.sizes.clone(),
             bad: (
                 counts.clone().flat_map(|c| &c.local).map(|l| l.bad).sum(),
-                counts.clone().find_map(|c| c.bad_point.clone()),
+                Counts::first_bad_point(counts.clone()).cloned(),
             ),
-            evaluations: self.sampler.path.evaluations(),
-            sampling_evaluations: self.sampler.path.evaluations() - self.evaluations_before_sampling,
+            evaluations: self.evaluations(),
+            sampling_evaluations: self.evaluations() - self.evaluations_before_sampling,
+            network_evaluations: self.network_evaluations(),
+            sampling_network_evaluations: self.network_evaluations()
+                - self.network_evaluations_before_sampling,
         }
     }
 
-    /// `[coordinate][ladder][draw]` of the target chain.
-    fn coordinate_series(&self) -> Vec<Vec<Vec<f64>>> {
-        let dim = self.sampler.path.dim();
-        let ladders = || self.records().flat_map(|r| &r.draws);
-        (0..dim)
-            .map(|j| ladders().map(|d| d.x.iter().skip(j).step_by(dim).copied().collect()).collect())
-            .collect()
+    /// Takes the draws out, ladder after ladder: those since they were last taken out. Estimates do not need
+    /// them, so a run of any length fits into memory if its owner puts draws elsewhere now and then.
+    pub fn take_draws(&mut self) -> Vec<Draws> {
+        let records = self.shards.iter_mut().filter_map(|s| s.sampling.as_mut());
+        records.flat_map(|r| r.draws.iter_mut().map(Draws::take)).collect()
     }
+
+    /// `[coordinate][ladder]` of the target chain.
+    fn coordinate_series(&self) -> Vec<Vec<&Series>> {
+        let dim = self.sampler.path.dim();
+        let all = || self.records().flat_map(|r| &r.series);
+        (0..dim).map(|j| all().skip(j).step_by(dim).collect()).collect()
+    }
+}
+
+/// How many ladders each thread advances.
+fn parts(ensembles: usize) -> impl Iterator<Item = usize> {
+    let parts = rayon::current_num_threads().min(ensembles);
+    (0..parts).map(move |part| ensembles * (part + 1) / parts - ensembles * part / parts)
 }
 
 /// Two records of one iteration.
@@ -653,19 +829,23 @@ fn look_for_support(path: &dyn AnnealingPath, streams: &Streams, drawn: usize) -
 }
 
 /// Mean over independent ladders of equal length, and its standard error.
-fn pooled_mean(ladders: &[Vec<f64>]) -> (f64, f64) {
-    let each: Vec<_> = ladders.iter().map(|l| crate::estimates::mean_with_error(l)).collect();
+fn pooled_mean(ladders: &[&Series]) -> (f64, f64) {
+    let each: Vec<_> = ladders.iter().map(|l| l.mean_with_error()).collect();
     let n = each.len() as f64;
     let variance: f64 = each.iter().map(|(_, e)| e * e).sum();
     (each.iter().map(|(m, _)| m).sum::<f64>() / n, variance.sqrt() / n)
 }
 
-fn explorer(settings: &Settings, sizes: &StepSizes) -> Arc<Hmc> {
+fn explorer(settings: &Settings, sizes: &StepSizes, path: &dyn AnnealingPath) -> Arc<dyn Explorer> {
     let jitter = if matches!(settings.step_size, StepSize::Adapt { .. }) { 0.5 } else { 0.0 };
-    Arc::new(Hmc {
+    let first: Arc<dyn Explorer> = Arc::new(Hmc {
         steps: settings.steps,
         leapfrog_steps: settings.leapfrog_steps,
         sizes: sizes.clone(),
         jitter,
-    })
+    });
+    match path.own_moves() {
+        Some(then) => Arc::new(Followed { first, then }),
+        None => first,
+    }
 }

@@ -12,8 +12,17 @@ use crate::{Error, Result, transport::Interval};
 /// let tuned = schedule.equalise_rejections(&[0.6, 0.2, 0.2, 0.2]);
 /// assert!((tuned.betas()[2] - 0.25).abs() < 1e-12);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "Vec<f64>")]
 pub struct Schedule(Vec<f64>);
+
+impl TryFrom<Vec<f64>> for Schedule {
+    type Error = Error;
+
+    fn try_from(betas: Vec<f64>) -> Result<Self> {
+        Self::new(betas)
+    }
+}
 
 impl Schedule {
     /// Equally spaced.
@@ -28,7 +37,7 @@ impl Schedule {
     /// Given values, which must increase strictly from 0 to 1.
     pub fn new(betas: Vec<f64>) -> Result<Self> {
         let increasing = betas.windows(2).all(|w| w[0] < w[1]);
-        if betas.first() == Some(&0.0) && betas.last() == Some(&1.0) && increasing {
+        if betas.len() > 1 && betas.first() == Some(&0.0) && betas.last() == Some(&1.0) && increasing {
             Ok(Self(betas))
         } else {
             Err(Error::Schedule(betas))

@@ -3,7 +3,7 @@
 use crate::{Batch, Result, streams::RowStream, transport::EnergyModel};
 
 /// Log density and score of each row of a batch.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Evaluation {
     /// log π̃(x), one per row; −∞ where the density vanishes.
     pub log_density: Vec<f64>,

@@ -48,6 +48,14 @@ impl<T: Copy> Thinned<T> {
         Self { width, most, stride: 1, values: Vec::with_capacity(width * most) }
     }
 
+    fn is_sound(&self, width: usize, most: usize) -> bool {
+        let rows = self.values.len().checked_div(width).unwrap_or(0);
+        (self.width, self.most) == (width, most)
+            && self.stride.is_power_of_two()
+            && self.values.len() == rows * width
+            && rows <= most
+    }
+
     /// Offers the row of a time; times count from 1 and must not leave any out.
     pub fn push(&mut self, time: u64, row: impl IntoIterator<Item = T>) {
         if !time.is_multiple_of(self.stride) {
@@ -103,6 +111,16 @@ pub struct LadderTrace {
 }
 
 impl LadderTrace {
+    /// Whether sizes agree with each other: a file may claim anything.
+    pub(crate) fn is_sound(&self, chains: usize) -> bool {
+        let shown = self.replicas.len();
+        self.replicas.iter().all(|&r| (r as usize) < chains)
+            && self.start.len() <= shown * START
+            && self.index.is_sound(shown, ENTRIES)
+            && self.round_trips.is_sound(1, ENTRIES)
+            && self.energies.as_ref().is_none_or(|e| e.is_sound(chains, ENERGIES))
+    }
+
     /// Nothing yet, for one of the ladders of a batch.
     pub fn new(ensemble: &Ensemble, copy: usize) -> Self {
         let (ladder, chains) = (ensemble.first_copy() + copy, ensemble.chains());

@@ -42,4 +42,8 @@ pub trait EnergyModel: Send + Sync {
     fn evaluate(&self, times: &[f64], x: &Batch, out: &mut Evaluation) -> Result<()>;
     /// log ∫ exp(log density at s = 0): not zero for a learned model (errata E13).
     fn log_z_reference(&self) -> f64;
+    /// How often a point at this time asks the target, and a network.
+    fn cost(&self, _time: f64) -> (u64, u64) {
+        (1, 0)
+    }
 }

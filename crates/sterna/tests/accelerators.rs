@@ -297,23 +297,34 @@ impl GaussianSteps for PrintedSign {
     fn variances(&self, travellers: &sterna::accelerator::Travellers, k: usize, out: &mut [f64]) {
         self.0.variances(travellers, k, out);
     }
-    fn forward_means(
+    fn control(
         &self,
         travellers: &sterna::accelerator::Travellers,
         k: usize,
         points: &Points,
         out: &mut Batch,
     ) -> Result<()> {
-        self.0.forward_means(travellers, k, points, out)
+        self.0.control(travellers, k, points, out)
+    }
+    fn forward_means(
+        &self,
+        travellers: &sterna::accelerator::Travellers,
+        k: usize,
+        points: &Points,
+        control: &Batch,
+        out: &mut Batch,
+    ) -> Result<()> {
+        self.0.forward_means(travellers, k, points, control, out)
     }
     fn backward_means(
         &self,
         travellers: &sterna::accelerator::Travellers,
         k: usize,
         points: &Points,
+        control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.0.backward_means(travellers, k, points, out)?;
+        self.0.backward_means(travellers, k, points, control, out)?;
         for (out, x) in out.as_mut_slice().iter_mut().zip(points.x.as_slice()) {
             *out = 2.0 * x - *out;
         }
@@ -563,6 +574,35 @@ fn controlled_diffusions_weigh_paths_by_their_densities() {
         let kernel = PlainKernel { beta: &beta, mean: &mean };
         plain_path(&*path, direction, steps, start, key, &Streams::new(6), &kernel)
     });
+}
+
+/// Counts the points at which it is asked.
+#[derive(Clone, Default)]
+struct Asked(Arc<std::sync::atomic::AtomicUsize>);
+
+impl Drift for Asked {
+    fn drift(&self, pairs: &[Interval], times: &[f64], x: &Batch, out: &mut Batch) -> Result<()> {
+        self.0.fetch_add(x.rows(), std::sync::atomic::Ordering::Relaxed);
+        Whirl.drift(pairs, times, x, out)
+    }
+}
+
+/// K + 1 drifts and K evaluations a journey: each point's serve the step that leaves it and the one that
+/// returns to it, and the start comes evaluated.
+#[test]
+fn controlled_diffusions_ask_once_at_each_point() {
+    let ladder = MixtureLadder::new(mixture());
+    let (path, schedule) = (ladder.path(), schedule());
+    for (steps, direction) in [(1, Direction::Forward), (4, Direction::Forward), (4, Direction::Backward)] {
+        let asked = Asked::default();
+        let cmcd = Cmcd { steps: CmcdSteps::linear(Arc::new(asked.clone()), steps, &[0.2, 0.3]).unwrap() };
+        let x = ladder.draw_ladder(&schedule, &Streams::new(5), 20);
+        let (travellers, mut journey) = depart(direction, &*path, &schedule, &x);
+        let before = path.evaluations();
+        cmcd.travel(direction, &*path, &Streams::new(6), 1, &travellers, &mut journey).unwrap();
+        assert_eq!(asked.0.load(std::sync::atomic::Ordering::Relaxed), (steps + 1) * travellers.len());
+        assert_eq!(path.evaluations() - before, (steps * travellers.len()) as u64);
+    }
 }
 
 /// §5.3 and errata E12, written out: noising by √(1−α), α = 1 − s_{k−1}/s_k, and the exponential

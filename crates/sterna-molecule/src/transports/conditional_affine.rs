@@ -28,6 +28,7 @@ const PENALTY: f64 = 30.0;
 /// A soft torsion, with its map where it has one.
 #[derive(Clone, Debug)]
 struct Soft {
+    index: usize,
     slot: (usize, usize),
     map: Option<CircleMap>,
 }
@@ -42,6 +43,8 @@ struct Residue {
 /// A stiff coordinate.
 #[derive(Clone, Debug)]
 struct Stiff {
+    /// Where it is among the internal coordinates, and in a block.
+    index: usize,
     slot: (usize, usize),
     dihedral: bool,
     /// Deviations are regressed about this.
@@ -215,6 +218,7 @@ impl ConditionalAffine {
         for &c in &stiff_index {
             let inputs = features.near(&chart.internal, c, &soft_index);
             stiff.push(Stiff {
+                index: c,
                 slot: chart.internal.slot(c),
                 dihedral: chart.internal.coordinates()[c].kind.is_dihedral(),
                 centre: rest.one()?,
@@ -231,7 +235,7 @@ impl ConditionalAffine {
                 }
                 None => None,
             };
-            soft.push(Soft { slot: chart.internal.slot(c), map });
+            soft.push(Soft { index: c, slot: chart.internal.slot(c), map });
         }
         let mut fitted = Vec::new();
         for pair in residues(&chart.internal) {
@@ -267,8 +271,89 @@ impl ConditionalAffine {
         })
     }
 
+    pub(super) fn chart(&self) -> &Chart {
+        &self.chart
+    }
+
+    /// Number of stiff coordinates.
+    pub fn stiff(&self) -> usize {
+        self.stiff.len()
+    }
+
+    /// Number of soft torsions.
+    pub fn soft(&self) -> usize {
+        self.soft.len()
+    }
+
+    /// Where stiff coordinate `k` is among the internal coordinates.
+    pub(super) fn stiff_coordinate(&self, k: usize) -> usize {
+        self.stiff[k].index
+    }
+
+    /// Σ log of how much the stiff coordinates' spreads have grown from T_reference to `temperature`.
+    pub(super) fn log_growth(&self, temperature: f64) -> f64 {
+        let t = temperature / self.chart.temperatures.reference;
+        self.stiff.iter().map(|stiff| stiff.exponent * t.ln()).sum()
+    }
+
+    /// The soft torsions of one row of a block.
+    pub(super) fn read_soft(&self, internal: &[Atom], lane: usize, out: &mut [f64]) {
+        for (soft, out) in self.soft.iter().zip(out) {
+            *out = internal[soft.slot.0][soft.slot.1].0[lane];
+        }
+    }
+
+    /// Deviations of the stiff coordinates from their means where rows come from, divided by their growth.
+    pub(super) fn whiten(&self, ends: &Ends, internal: &[Atom], out: &mut Whitening) {
+        out.features.resize(self.features.count(), Lane::default());
+        out.deviations.resize(self.stiff.len(), Lane::default());
+        let Whitening { features, deviations } = out;
+        dispatch(Deviations { flow: self, ends, internal, features, deviations });
+        dispatch(Grow { flow: self, temperature: &ends.from, sign: -1.0, deviations });
+    }
+
+    /// Places the stiff coordinates where rows go to, about means given their present torsions. `slope` is the
+    /// determinant of the map of those; returns log |∂(q, soft)′/∂(q, soft)| of the way there with z kept.
+    pub(super) fn unwhiten(
+        &self,
+        ends: &Ends,
+        slope: Lane,
+        internal: &mut [Atom],
+        whitened: &mut Whitening,
+    ) -> Lane {
+        let Whitening { features, deviations } = whitened;
+        // `Place` scales from one temperature to the other.
+        dispatch(Grow { flow: self, temperature: &ends.from, sign: 1.0, deviations });
+        let mut log_det = Lane::default();
+        dispatch(Place { flow: self, ends, internal, features, deviations, slope, log_det: &mut log_det });
+        log_det
+    }
+
+    /// All internal coordinates of one conformation from its torsions and standardised deviations, and how much
+    /// each stiff coordinate changes with its deviation. A dihedral beyond half a turn is no number.
+    pub(super) fn place(&self, temperature: f64, soft: &[f64], z: &[f64], q: &mut [f64], growth: &mut [f64]) {
+        let t = temperature / self.chart.temperatures.reference;
+        let mut values = vec![0.0; self.features.count()];
+        let angle = |torsion: usize| {
+            let (s, c) = sin_cos(Portable::splat(soft[torsion]));
+            (s, c)
+        };
+        self.features.write(angle, |k, value: Portable| values[k] = value.to_array()[0]);
+        for (soft, torsion) in self.soft.iter().zip(soft) {
+            q[soft.index] = *torsion;
+        }
+        for ((stiff, z), growth) in self.stiff.iter().zip(z).zip(growth) {
+            *growth = t.powf(stiff.exponent);
+            let deviation = z * *growth;
+            let mean = stiff.weights.iter().map(|&(k, weight)| weight * values[k]).sum::<f64>();
+            let inside = !stiff.dihedral || deviation.abs() < std::f64::consts::PI;
+            q[stiff.index] =
+                if inside { stiff.centre + t * stiff.drift + mean + deviation } else { f64::NAN };
+        }
+    }
+
     /// Moves the soft torsions that have a map; returns its determinant.
-    fn map_soft(&self, ends: &Ends, internal: &mut [Atom]) -> Lane {
+    pub(super) fn map_soft(&self, ends: &Ends, internal: &mut [Atom]) -> Lane {
         let mut slope = Lane([1.0; WIDTH]);
         for soft in &self.soft {
             let Some(map) = &soft.map else { continue };
@@ -319,6 +404,34 @@ impl Flow for ConditionalAffine {
 
     fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
         self.apply(Direction::Inverse, pairs, x, log_det)
+    }
+}
+
+/// Buffers of standardised coordinates.
+#[derive(Default)]
+pub(super) struct Whitening {
+    features: Vec<Lane>,
+    /// One per stiff coordinate.
+    pub deviations: Vec<Lane>,
+}
+
+/// Deviations times (T / T_reference) to their exponents, or divided by it.
+struct Grow<'a> {
+    flow: &'a ConditionalAffine,
+    temperature: &'a Lane,
+    sign: f64,
+    deviations: &'a mut [Lane],
+}
+
+impl Kernel for Grow<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let t = L::load(&self.temperature.0) * L::splat(1.0 / self.flow.chart.temperatures.reference);
+        let log_t = ln(t) * L::splat(self.sign);
+        for (stiff, deviation) in self.flow.stiff.iter().zip(self.deviations) {
+            (L::load(&deviation.0) * exp(log_t * L::splat(stiff.exponent))).store(&mut deviation.0);
+        }
     }
 }
 
@@ -475,6 +588,7 @@ fn fit_stiff(
         let mut weights: Vec<(usize, f64)> = inputs.into_iter().zip(coefficients).collect();
         let drift = weights.pop().map_or(0.0, |(_, drift)| drift);
         fitted.push(Stiff {
+            index: c,
             slot: chart.internal.slot(c),
             dihedral: centres.dihedral[k],
             centre: centres.centre[k],
@@ -541,7 +655,7 @@ fn fit_soft(chart: &Chart, c: usize, chains: &[(f64, Vec<f64>)]) -> Soft {
         let chains: Vec<(f64, Vec<f64>)> = chains.iter().map(|(beta, rows)| (*beta, angles(rows))).collect();
         CircleMap::fit(&chains, model)
     });
-    Soft { slot: chart.internal.slot(c), map }
+    Soft { index: c, slot: chart.internal.slot(c), map }
 }
 
 /// φ and ψ of each residue that has both.

@@ -90,14 +90,32 @@ pub unsafe fn write<V: Simd>(x: V, to: *mut V::Scalar, n: usize) {
     unsafe { if n == V::WIDTH { x.store(to) } else { x.store_partial(to, n) } }
 }
 
-/// R rows by N vectors: C = start + A·B over k. A's element (r, i) lies at `a + r·ra + i·ka`.
+/// Where a tile's rows of A lie.
+#[derive(Clone, Copy)]
+enum Rows {
+    /// As a matrix with this row stride.
+    Apart(usize),
+    /// Packed: one number of each row, then the next of each, [`spread`] apart.
+    Together,
+}
+
+/// Whole vectors for the rows of a tile, so that packing writes nothing else.
+#[inline(always)]
+fn spread<V: Simd>() -> usize {
+    V::TILE_ROWS.next_multiple_of(V::WIDTH)
+}
+
+/// Steps of the inner index per turn of the loop: addresses are worked out once a turn, which leaves the
+/// ports of the multiply-adds alone.
+const UNROLL: usize = 4;
+
+/// R rows by N vectors: C = start + A·B over k.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 unsafe fn tile<V: Simd, const R: usize, const N: usize>(
     k: usize,
     a: *const V::Scalar,
-    ra: usize,
-    ka: usize,
+    rows: Rows,
     b: *const V::Scalar,
     start: Start<V::Scalar>,
     c: *mut V::Scalar,
@@ -130,22 +148,35 @@ unsafe fn tile<V: Simd, const R: usize, const N: usize>(
             }
         }
     }
+    // Element (r, i) of A lies at r·ra + i·ka.
+    let (ra, ka) = match rows {
+        Rows::Apart(stride) => (stride, 1),
+        Rows::Together => (1, spread::<V>()),
+    };
     let (mut a, mut b) = (a, b);
-    for _ in 0..k {
-        unsafe {
-            let mut row = [zero; N];
-            for (v, x) in row.iter_mut().enumerate() {
-                *x = V::load(b.add(v * V::WIDTH));
-            }
-            for (r, s) in sum.iter_mut().enumerate() {
-                let x = V::splat(*a.add(r * ra));
-                for v in 0..N {
-                    s[v] = x.fma(row[v], s[v]);
+    macro_rules! steps {
+        ($count:expr) => {
+            for i in 0..$count {
+                let mut row = [zero; N];
+                for (v, x) in row.iter_mut().enumerate() {
+                    *x = V::load(b.add((i * N + v) * V::WIDTH));
+                }
+                for (r, s) in sum.iter_mut().enumerate() {
+                    let x = V::splat(*a.add(r * ra + i * ka));
+                    for v in 0..N {
+                        s[v] = x.fma(row[v], s[v]);
+                    }
                 }
             }
-            a = a.add(ka);
-            b = b.add(N * V::WIDTH);
+        };
+    }
+    unsafe {
+        for _ in 0..k / UNROLL {
+            steps!(UNROLL);
+            a = a.add(UNROLL * ka);
+            b = b.add(UNROLL * N * V::WIDTH);
         }
+        steps!(k % UNROLL);
     }
     for (r, s) in sum.iter().enumerate() {
         for (v, s) in s.iter().enumerate() {
@@ -164,8 +195,7 @@ unsafe fn one_tile<V: Simd>(
     height: usize,
     k: usize,
     a: *const V::Scalar,
-    ra: usize,
-    ka: usize,
+    rows: Rows,
     b: *const V::Scalar,
     start: Start<V::Scalar>,
     c: *mut V::Scalar,
@@ -175,7 +205,7 @@ unsafe fn one_tile<V: Simd>(
     macro_rules! by_height {
         ($n:literal, $($h:literal)*) => {
             match height {
-                $($h => unsafe { tile::<V, $h, $n>(k, a, ra, ka, b, start, c, ldc, cols) },)*
+                $($h => unsafe { tile::<V, $h, $n>(k, a, rows, b, start, c, ldc, cols) },)*
                 _ => unreachable!("tile of {height} rows"),
             }
         };
@@ -223,7 +253,8 @@ unsafe fn product_with<V: Simd>(
                     other => other,
                 };
                 let (a, c) = (a.add(r * k), c.add(r * n + j));
-                one_tile::<V>(height, k, a, k, 1, packed.add(j * k), start, c, n, width.min(n - j));
+                let (rows, panel) = (Rows::Apart(k), packed.add(j * k));
+                one_tile::<V>(height, k, a, rows, panel, start, c, n, width.min(n - j));
                 r += height;
             }
         }
@@ -236,12 +267,16 @@ pub const SUM_BLOCK: usize = 256;
 
 /// Most columns of C per task of [`sum_products`].
 pub fn sum_columns<T: Real>() -> usize {
-    8 * T::Wide::WIDTH * T::Wide::TILE_VECTORS
+    16 * T::Wide::WIDTH * T::Wide::TILE_VECTORS
 }
 
 /// Numbers of scratch that [`sum_products`] needs for m rows of C.
 pub fn sum_scratch<T: Real>(m: usize) -> usize {
-    SUM_BLOCK * (sum_columns::<T>() + m) + T::Wide::WIDTH
+    // The plain level has smaller tiles, so more of them.
+    let tiles = |rows: usize, spread: usize| m.div_ceil(rows) * spread;
+    let wide = tiles(T::Wide::TILE_ROWS, spread::<T::Wide>());
+    let plain = tiles(T::Plain::TILE_ROWS, spread::<T::Plain>());
+    SUM_BLOCK * (sum_columns::<T>() + wide.max(plain))
 }
 
 leveled! {
@@ -286,8 +321,8 @@ unsafe fn sum_products_with<V: Simd>(
                     let height = (m - i) / (groups - group);
                     let c = c.add(i * n + j);
                     let start = if fresh && row == 0 { Start::Zero } else { Start::Full(c.cast_const(), n) };
-                    let a = a_packed.add(i * count);
-                    one_tile::<V>(height, count, a, 1, height, panel_at, start, c, n, cols);
+                    let a = a_packed.add(group * count * spread::<V>());
+                    one_tile::<V>(height, count, a, Rows::Together, panel_at, start, c, n, cols);
                     i += height;
                 }
                 j += width;
@@ -326,7 +361,7 @@ unsafe fn pack_row<V: Simd>(r: usize, count: usize, n: usize, b: *const V::Scala
 }
 
 /// Row `r` of `count` rows of A into tiles of columns, each contiguous along the rows. Whole vectors are
-/// moved where memory allows: what is too much is overwritten by the next row.
+/// moved where memory allows (`left` numbers of A from this row on): lanes beyond the tile are never read.
 #[inline(always)]
 unsafe fn pack_tiles<V: Simd>(
     r: usize,
@@ -340,16 +375,15 @@ unsafe fn pack_tiles<V: Simd>(
     let mut i = 0;
     for group in 0..groups {
         let height = (m - i) / (groups - group);
+        let to = unsafe { packed.add((group * count + r) * spread::<V>()) };
         let mut h = 0;
         while h < height {
             unsafe {
-                let (from, to) = (a.add(i + h), packed.add(i * count + r * height + h));
-                // Neither past the end of A (`left` numbers from this row on), nor into the next tile.
-                if i + h + V::WIDTH <= left && r * height + h + V::WIDTH <= count * height {
-                    V::load(from).store(to);
+                let from = a.add(i + h);
+                if i + h + V::WIDTH <= left {
+                    V::load(from).store(to.add(h));
                 } else {
-                    let n = V::WIDTH.min(height - h);
-                    write(read::<V>(from, n), to, n);
+                    V::load_partial(from, V::WIDTH.min(height - h)).store(to.add(h));
                 }
             }
             h += V::WIDTH;

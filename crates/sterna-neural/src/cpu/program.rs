@@ -145,7 +145,7 @@ impl<T: Real> CpuProgram<T> {
                     functions.push((f, graph.host_function(f)));
                 }
             }
-            sums.push(Self::split_sums(phase));
+            sums.push(Self::split_sums(phase, pool.threads()));
         }
         let mut scratch = tiles * group::tile_len::<T>();
         for step in plan.phases.iter().flat_map(|p| p.prologue.iter().chain(&p.sums)) {
@@ -195,14 +195,14 @@ impl<T: Real> CpuProgram<T> {
         })
     }
 
-    fn split_sums(phase: &Phase) -> Vec<SumTask> {
+    fn split_sums(phase: &Phase, threads: usize) -> Vec<SumTask> {
         let mut tasks = Vec::new();
         for (step, s) in phase.sums.iter().enumerate() {
             let Kernel::Reduce(terms) = &s.kernel else { continue };
             let n = s.shape.cols;
             let product = terms.iter().any(|(a, _)| a.is_some());
             // Large results are split between threads; small ones are not worth laying out twice.
-            let width = if product { product::sum_columns::<T>() } else { n };
+            let width = if product { product::sum_columns::<T>() / threads.min(2) } else { n };
             let mut from = 0;
             while from < n {
                 let to = (from + width).min(n);

@@ -25,13 +25,8 @@ pub struct CmcdSteps {
     noise: Batch,
     /// σ_k² of Q for each pair (pairs × K).
     backward_noise: Batch,
-    scratch: Mutex<Vec<Scratch>>,
-}
-
-#[derive(Default)]
-struct Scratch {
-    times: Vec<f64>,
-    drift: Batch,
+    /// Room for path times, one for each thread that travels.
+    times: Mutex<Vec<Vec<f64>>>,
 }
 
 impl CmcdSteps {
@@ -67,7 +62,7 @@ impl CmcdSteps {
         if let Some(s) = all.find(|&&s| !(s > 0.0 && s.is_finite())) {
             return wrong("noise", s.to_string(), "every variance must be positive");
         }
-        Ok(Self { drift, interpolation, noise, backward_noise, scratch: Mutex::default() })
+        Ok(Self { drift, interpolation, noise, backward_noise, times: Mutex::default() })
     }
 
     /// φ linear in path time, one σ² for all steps of a pair.
@@ -88,35 +83,25 @@ impl CmcdSteps {
         noise.row(pair - 1)[k - 1] / noise.dim() as f64
     }
 
-    /// x + Δs (σ² score ± b), the score and b being those at path time `at`/K.
+    /// x + Δs (σ² score ± b).
     fn means(
         &self,
         travellers: &Travellers,
         k: usize,
-        at: usize,
         sign: f64,
         points: &Points,
+        drift: &Batch,
         out: &mut Batch,
-    ) -> Result<()> {
-        let mut scratch = self.scratch.lock().expect("no panic inside").pop().unwrap_or_default();
-        let steps = self.noise.dim() as f64;
+    ) {
         let noise = if sign > 0.0 { &self.noise } else { &self.backward_noise };
-        if scratch.drift.dim() != points.x.dim() {
-            scratch.drift = Batch::zeros(points.rows(), points.x.dim());
-        }
-        scratch.drift.set_rows(points.rows());
-        scratch.times.clear();
-        scratch.times.resize(points.rows(), at as f64 / steps);
-        self.drift.drift(&travellers.interval, &scratch.times, &points.x, &mut scratch.drift)?;
+        let signed_step = sign / self.noise.dim() as f64;
         for (i, &pair) in travellers.pair.iter().enumerate() {
-            let (diffusion, signed_step) = (self.diffusion(noise, pair, k), sign / steps);
-            let (x, score, drift) = (points.x.row(i), points.score.row(i), scratch.drift.row(i));
+            let diffusion = self.diffusion(noise, pair, k);
+            let (x, score, drift) = (points.x.row(i), points.score.row(i), drift.row(i));
             for (j, out) in out.row_mut(i).iter_mut().enumerate() {
                 *out = x[j] + diffusion * score[j] + signed_step * drift[j];
             }
         }
-        self.scratch.lock().expect("no panic inside").push(scratch);
-        Ok(())
     }
 }
 
@@ -148,14 +133,26 @@ impl GaussianSteps for CmcdSteps {
         }
     }
 
+    /// b at path time k/K: P_{k+1} leaves x_k with it, Q_{k−1} returns from x_k with it.
+    fn control(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()> {
+        let mut times = self.times.lock().expect("no panic inside").pop().unwrap_or_default();
+        times.clear();
+        times.resize(points.rows(), k as f64 / self.noise.dim() as f64);
+        let made = self.drift.drift(&travellers.interval, &times, &points.x, out);
+        self.times.lock().expect("no panic inside").push(times);
+        made
+    }
+
     fn forward_means(
         &self,
         travellers: &Travellers,
         k: usize,
         points: &Points,
+        control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.means(travellers, k, k - 1, 1.0, points, out)
+        self.means(travellers, k, 1.0, points, control, out);
+        Ok(())
     }
 
     fn backward_means(
@@ -163,9 +160,11 @@ impl GaussianSteps for CmcdSteps {
         travellers: &Travellers,
         k: usize,
         points: &Points,
+        control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.means(travellers, k, k, -1.0, points, out)
+        self.means(travellers, k, -1.0, points, control, out);
+        Ok(())
     }
 }
 

@@ -73,6 +73,7 @@ impl GaussianSteps for DiffusionSteps {
         travellers: &Travellers,
         k: usize,
         points: &Points,
+        _control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
         for (i, interval) in travellers.interval.iter().enumerate() {
@@ -97,6 +98,7 @@ impl GaussianSteps for DiffusionSteps {
         travellers: &Travellers,
         k: usize,
         points: &Points,
+        _control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
         for (i, interval) in travellers.interval.iter().enumerate() {

@@ -6,7 +6,8 @@
 //! log w = log π̃ⁿ(x_K) − log π̃ⁿ⁻¹(x_0)
 //!       + Σ_k |x_k − mean_P(x_{k−1})|² / (2 p_k) − |x_{k−1} − mean_Q(x_k)|² / (2 q_k) + (d/2) log(p_k / q_k).
 //!
-//! Each point is evaluated once; its score serves the kernel that leaves it and the one that returns.
+//! Each point is evaluated once; its score and its control serve the kernel that leaves it and the one that
+//! returns: K evaluations and K + 1 controls a journey, whose start comes evaluated.
 
 use crate::accelerator::{Accelerator, Direction, Journey, Travellers};
 use crate::lanes::{Kernel, Lanes, dispatch};
@@ -30,21 +31,28 @@ pub trait GaussianSteps: Send + Sync {
         self.variances(travellers, k, out);
     }
 
-    /// mean_P(x_{k−1}) from points evaluated at k − 1.
+    /// Writes what both means need of x_k beside its score, k = 0..=K: a drift, where there is one.
+    fn control(&self, _travellers: &Travellers, _k: usize, _points: &Points, _out: &mut Batch) -> Result<()> {
+        Ok(())
+    }
+
+    /// mean_P(x_{k−1}) from points and their control at k − 1.
     fn forward_means(
         &self,
         travellers: &Travellers,
         k: usize,
         points: &Points,
+        control: &Batch,
         out: &mut Batch,
     ) -> Result<()>;
 
-    /// mean_Q(x_k) from points evaluated at k.
+    /// mean_Q(x_k) from points and their control at k.
     fn backward_means(
         &self,
         travellers: &Travellers,
         k: usize,
         points: &Points,
+        control: &Batch,
         out: &mut Batch,
     ) -> Result<()>;
 }
@@ -80,10 +88,13 @@ impl<S: GaussianSteps> Accelerator for Gaussian<S> {
             noise,
             before,
             mean,
+            control,
         } = journey;
         let last = self.steps.steps();
         log_weight.copy_from_slice(&points.log_density);
         log_ratio.fill(0.0);
+        let start = if direction == Direction::Forward { 0 } else { last };
+        self.steps.control(travellers, start, points, control)?;
         for n in 1..=last {
             // The step walked, the point it ends at, and the phase its noise is keyed by.
             let (k, to, phase) = match direction {
@@ -103,14 +114,15 @@ impl<S: GaussianSteps> Accelerator for Gaussian<S> {
             }
             self.steps.betas(travellers, to, beta);
             match direction {
-                Direction::Forward => self.steps.forward_means(travellers, k, points, mean)?,
-                Direction::Backward => self.steps.backward_means(travellers, k, points, mean)?,
+                Direction::Forward => self.steps.forward_means(travellers, k, points, control, mean)?,
+                Direction::Backward => self.steps.backward_means(travellers, k, points, control, mean)?,
             }
             dispatch(Walk { mean, variance, noise, x: &mut points.x, before });
             path.evaluate(beta, points)?;
+            self.steps.control(travellers, to, points, control)?;
             match direction {
-                Direction::Forward => self.steps.backward_means(travellers, k, points, mean)?,
-                Direction::Backward => self.steps.forward_means(travellers, k, points, mean)?,
+                Direction::Forward => self.steps.backward_means(travellers, k, points, control, mean)?,
+                Direction::Backward => self.steps.forward_means(travellers, k, points, control, mean)?,
             }
             dispatch(Weigh { mean, variance, return_variance, noise, before, log_ratio });
         }

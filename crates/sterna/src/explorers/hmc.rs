@@ -7,7 +7,7 @@ use crate::streams::{Phase, Streams};
 use crate::{Batch, Result};
 
 /// Step sizes of all chains.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct StepSizes {
     /// Overall step size ε of each chain.
     pub step_size: Vec<f64>,
@@ -62,7 +62,7 @@ impl Explorer for Hmc {
         moves: &mut [Moves],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let Scratch { points: proposal, momentum, step, log_joint, uniforms, bad_point } = scratch;
+        let Scratch { points: proposal, momentum, step, log_joint, uniforms, bad_point, .. } = scratch;
         momentum.set_rows(rows.len());
         log_joint.resize(rows.len(), 0.0);
         uniforms.resize(rows.len(), 0.0);
@@ -99,7 +99,8 @@ impl Explorer for Hmc {
                 if log_density.is_nan() || log_density == f64::INFINITY {
                     uniforms[i] = f64::NEG_INFINITY;
                 }
-                if bad {
+                // The first of the batch: which one that is does not depend on how ladders share batches.
+                if bad && bad_point.as_ref().is_none_or(|(first, _)| i < *first) {
                     *bad_point = Some((i, proposal.x.row(i).to_vec()));
                 }
             }

@@ -3,7 +3,7 @@
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{PhaseKey, Streams};
 use crate::transport::EnergyModel;
-use crate::{Batch, Result, Target};
+use crate::{Batch, Result, Schedule, Target};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,9 @@ pub struct Diffused {
     model: Arc<dyn EnergyModel>,
     dim: usize,
     log_z: Option<f64>,
+    first_schedule: Option<Schedule>,
     evaluations: AtomicU64,
+    network_evaluations: AtomicU64,
 }
 
 /// A target that knows its own diffusion, as a model.
@@ -26,12 +28,22 @@ impl EnergyModel for Exact {
     fn log_z_reference(&self) -> f64 {
         self.0.diffused().expect("checked on construction").log_z_reference()
     }
+
+    fn cost(&self, time: f64) -> (u64, u64) {
+        self.0.diffused().expect("checked on construction").cost(time)
+    }
 }
 
 impl Diffused {
     /// The path of a model; its density at s = 1 must be the target's.
     pub fn new(model: Arc<dyn EnergyModel>, dim: usize, log_z: Option<f64>) -> Self {
-        Self { model, dim, log_z, evaluations: AtomicU64::new(0) }
+        let [evaluations, network_evaluations] = [0, 0].map(AtomicU64::new);
+        Self { model, dim, log_z, first_schedule: None, evaluations, network_evaluations }
+    }
+
+    /// The same path, with a schedule that its tuning should begin with.
+    pub fn beginning_with(self, schedule: Schedule) -> Self {
+        Self { first_schedule: Some(schedule), ..self }
     }
 
     /// The true diffusion of a target that knows it in closed form.
@@ -48,7 +60,10 @@ impl AnnealingPath for Diffused {
     }
 
     fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
-        self.evaluations.fetch_add(points.rows() as u64, Ordering::Relaxed);
+        let costs = betas.iter().map(|&s| self.model.cost(s));
+        let (target, network) = costs.fold((0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));
+        self.evaluations.fetch_add(target, Ordering::Relaxed);
+        self.network_evaluations.fetch_add(network, Ordering::Relaxed);
         let Points { x, target, log_density, score, .. } = points;
         self.model.evaluate(betas, x, target)?;
         score.as_mut_slice().copy_from_slice(target.score.as_slice());
@@ -95,5 +110,14 @@ impl AnnealingPath for Diffused {
 
     fn evaluations(&self) -> u64 {
         self.evaluations.load(Ordering::Relaxed)
+    }
+
+    fn network_evaluations(&self) -> u64 {
+        self.network_evaluations.load(Ordering::Relaxed)
+    }
+
+    fn first_schedule(&self, chains: usize) -> Schedule {
+        let known = self.first_schedule.clone().filter(|schedule| schedule.chains() == chains);
+        known.unwrap_or_else(|| Schedule::uniform(chains))
     }
 }

@@ -30,8 +30,9 @@ fn losses(folder: &Folder) -> Option<String> {
     if losses.len() < 2 {
         return None;
     }
-    let rounds = folder.config.training.rounds.max(1);
-    let window = folder.config.training.steps.div_ceil(20) as f64;
+    let rounds = folder.config.fits().max(1);
+    let steps = folder.summary["training"]["steps"].as_u64().unwrap_or(0) / rounds as u64;
+    let window = steps as f64 / losses.len() as f64;
     let points: Vec<(f64, f64)> =
         losses.iter().enumerate().map(|(i, &l)| ((i as f64 + 1.0) * window, l)).collect();
     let last = if rounds > 1 { " of the last round" } else { "" };

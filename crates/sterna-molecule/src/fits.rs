@@ -1,0 +1,131 @@
+//! Closed-form transports made from a ladder's own samples, for runs. Their record is their parameters.
+
+use crate::{ChainSamples, ConditionalAffine, Molecule, MoleculeError, TemperatureScaling, Temperatures};
+use std::sync::Arc;
+use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
+use sterna::accelerators::FlowAccelerator;
+use sterna::transport::Flow;
+use sterna::{Error, Result};
+
+/// Fits a [`TemperatureScaling`].
+#[derive(Clone)]
+pub struct FitScaling {
+    /// The molecule, in the coordinates of the run.
+    pub molecule: Arc<Molecule>,
+    /// The ends of its path.
+    pub temperatures: Temperatures,
+}
+
+/// Fits a [`ConditionalAffine`].
+#[derive(Clone)]
+pub struct FitConditionalAffine {
+    /// The molecule, in the coordinates of the run.
+    pub molecule: Arc<Molecule>,
+    /// The ends of its path.
+    pub temperatures: Temperatures,
+}
+
+/// The samples of each chain, with where they were drawn.
+fn samples(collected: &Collected) -> Vec<ChainSamples<'_>> {
+    let chains = collected.schedule.betas().iter().zip(&collected.samples);
+    chains.map(|(&beta, points)| ChainSamples { beta, points }).collect()
+}
+
+fn failed(error: MoleculeError) -> Error {
+    Error::Target(Box::new(error))
+}
+
+fn fitted(flow: impl Flow + 'static, parameters: &[f64]) -> Fitted {
+    let record: Vec<u8> = parameters.iter().flat_map(|value| value.to_le_bytes()).collect();
+    Fitted {
+        accelerator: Arc::new(FlowAccelerator::new(Arc::new(flow))),
+        path: None,
+        record: record.into(),
+        report: FitReport::default(),
+    }
+}
+
+/// The numbers of a record.
+fn parameters(record: &[u8]) -> Result<Vec<f64>> {
+    let (words, rest) = record.as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(Error::Saved("a transport of a molecule is a list of 8-byte numbers".into()));
+    }
+    Ok(words.iter().map(|&word| f64::from_le_bytes(word)).collect())
+}
+
+impl Fit for FitScaling {
+    fn begin(&self, collected: Arc<Collected>, _earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
+        let fit = self.clone();
+        Ok(OneStep::new(move || {
+            let flow = TemperatureScaling::fit(&fit.molecule, fit.temperatures, &samples(&collected));
+            let flow = flow.map_err(failed)?;
+            let parameters = flow.parameters();
+            Ok(fitted(flow, &parameters))
+        }))
+    }
+
+    fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
+        let parameters = parameters(record)?;
+        let flow = TemperatureScaling::from_parameters(&self.molecule, self.temperatures, &parameters);
+        Ok(fitted(flow.map_err(failed)?, &parameters))
+    }
+}
+
+impl Fit for FitConditionalAffine {
+    fn begin(&self, collected: Arc<Collected>, _earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
+        let fit = self.clone();
+        Ok(OneStep::new(move || {
+            let flow = ConditionalAffine::fit(&fit.molecule, fit.temperatures, &samples(&collected));
+            let flow = flow.map_err(failed)?;
+            let parameters = flow.parameters();
+            Ok(fitted(flow, &parameters))
+        }))
+    }
+
+    fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
+        let parameters = parameters(record)?;
+        let flow = ConditionalAffine::from_parameters(&self.molecule, self.temperatures, &parameters);
+        Ok(fitted(flow.map_err(failed)?, &parameters))
+    }
+}
+
+/// A fit in one step. Nothing of it needs saving: the samples say all, and the step can be made again.
+struct OneStep<F> {
+    make: F,
+    made: Option<Fitted>,
+}
+
+impl<F: Fn() -> Result<Fitted> + Send + 'static> OneStep<F> {
+    fn new(make: F) -> Box<dyn Fitting> {
+        Box::new(Self { make, made: None })
+    }
+}
+
+impl<F: Fn() -> Result<Fitted> + Send + 'static> Fitting for OneStep<F> {
+    fn progress(&self) -> (u64, u64) {
+        (u64::from(self.made.is_some()), 1)
+    }
+
+    fn advance(&mut self, most: u64) -> Result<()> {
+        if most > 0 && self.made.is_none() {
+            self.made = Some((self.make)()?);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Fitted> {
+        match self.made {
+            Some(made) => Ok(made),
+            None => (self.make)(),
+        }
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    fn restore(&mut self, _saved: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}

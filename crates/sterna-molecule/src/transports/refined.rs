@@ -1,0 +1,285 @@
+//! A conditional affine transport with a learned map inside: what a network adds to a closed form.
+//!
+//! In the coordinates of a [`ConditionalAffine`] a conformation is (z, soft): z the deviations of the stiff coordinates
+//! from their means given the soft torsions, divided by their growth with temperature, and soft the torsions
+//! themselves. The affine transport keeps z. Here a [`StiffMap`] moves it, conditional on the soft torsions at the
+//! pair's upper end, which both directions know.
+
+use super::conditional_affine::Whitening;
+use super::{Chart, Direction, Ends};
+use crate::internal::InternalBlock;
+use crate::kernel::Atom;
+use crate::lane_math::{Lane, gather};
+use crate::{ConditionalAffine, Molecule};
+use std::cell::RefCell;
+use std::sync::Arc;
+use sterna::Batch;
+use sterna::lanes::WIDTH;
+use sterna::transport::{Flow, Interval};
+
+/// An invertible map of standardised stiff coordinates, given the soft torsions at the pair's upper end.
+///
+/// Rows of `z` have [`ConditionalAffine::stiff`] numbers, rows of `soft` [`ConditionalAffine::soft`].
+pub trait StiffMap: Send + Sync {
+    /// Moves `z` from the lower chain's law towards the upper one's, and writes log |det|.
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        soft: &[f64],
+        z: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()>;
+
+    /// Undoes it, and writes log |det| of the way back.
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        soft: &[f64],
+        z: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()>;
+}
+
+/// A conditional affine transport and a map of its standardised coordinates.
+#[derive(Clone)]
+pub struct Refined {
+    affine: ConditionalAffine,
+    map: Arc<dyn StiffMap>,
+}
+
+/// Eight rows on their way.
+#[derive(Default)]
+struct Rows {
+    block: InternalBlock,
+    coordinates: Vec<Atom>,
+    before: Lane,
+    log_det: Lane,
+}
+
+#[derive(Default)]
+struct Scratch {
+    rows: Vec<Rows>,
+    z: Vec<f64>,
+    soft: Vec<f64>,
+    log_det: Vec<f64>,
+    whitening: Whitening,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl Refined {
+    /// `map` inside `affine`.
+    pub fn new(affine: ConditionalAffine, map: Arc<dyn StiffMap>) -> Self {
+        Self { affine, map }
+    }
+
+    fn apply(
+        &self,
+        direction: Direction,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
+        let chart = self.affine.chart();
+        let (dim, count) = (chart.mean_free.dim(), x.rows());
+        if x.dim() != dim {
+            let what = "a point of the transport";
+            return Err(sterna::Error::Dimension { what, found: x.dim(), expected: dim });
+        }
+        let (stiff, soft) = (self.affine.stiff(), self.affine.soft());
+        SCRATCH.with_borrow_mut(|scratch| {
+            let Scratch { rows, z, soft: torsions, log_det: inner, whitening } = scratch;
+            rows.resize_with(rows.len().max(count.div_ceil(WIDTH)), Rows::default);
+            z.resize(count * stiff, 0.0);
+            torsions.resize(count * soft, 0.0);
+            inner.resize(count, 0.0);
+            for (b, (x, pairs)) in x.as_slice().chunks(WIDTH * dim).zip(pairs.chunks(WIDTH)).enumerate() {
+                let ends = Ends::new(chart.temperatures, direction, pairs);
+                let row = &mut rows[b];
+                row.enter(chart, x);
+                self.affine.whiten(&ends, &row.block.internal, whitening);
+                // The map sees the torsions of the upper end.
+                row.log_det = match direction {
+                    Direction::Forward => self.affine.map_soft(&ends, &mut row.block.internal),
+                    Direction::Inverse => Lane([1.0; WIDTH]),
+                };
+                for lane in 0..pairs.len() {
+                    let i = b * WIDTH + lane;
+                    let z = z[i * stiff..(i + 1) * stiff].iter_mut();
+                    z.zip(&whitening.deviations).for_each(|(z, from)| *z = from.0[lane]);
+                    let torsions = &mut torsions[i * soft..(i + 1) * soft];
+                    self.affine.read_soft(&row.block.internal, lane, torsions);
+                }
+            }
+            match direction {
+                Direction::Forward => self.map.forward(pairs, torsions, z, inner)?,
+                Direction::Inverse => self.map.inverse(pairs, torsions, z, inner)?,
+            }
+            let blocks = x.as_mut_slice().chunks_mut(WIDTH * dim).zip(pairs.chunks(WIDTH));
+            for (b, ((x, pairs), log_det)) in blocks.zip(log_det.chunks_mut(WIDTH)).enumerate() {
+                let ends = Ends::new(chart.temperatures, direction, pairs);
+                let row = &mut rows[b];
+                for lane in 0..pairs.len() {
+                    let i = b * WIDTH + lane;
+                    let from = z[i * stiff..(i + 1) * stiff].iter();
+                    whitening.deviations.iter_mut().zip(from).for_each(|(to, z)| to.0[lane] = *z);
+                }
+                if direction == Direction::Inverse {
+                    row.log_det = self.affine.map_soft(&ends, &mut row.block.internal);
+                }
+                let outer = self.affine.unwhiten(&ends, row.log_det, &mut row.block.internal, whitening);
+                row.leave(chart);
+                for (lane, log_det) in log_det.iter_mut().enumerate() {
+                    let change = row.block.log_jacobian.0[lane] - row.before.0[lane];
+                    let total = inner[b * WIDTH + lane] + (outer.0[lane] + change);
+                    *log_det = if total.is_finite() { total } else { f64::NEG_INFINITY };
+                    if total.is_finite() {
+                        let row_x = &mut x[lane * dim..(lane + 1) * dim];
+                        for (value, values) in row_x.iter_mut().zip(row.coordinates.as_flattened()) {
+                            *value = values.0[lane];
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Rows {
+    fn enter(&mut self, chart: &Chart, x: &[f64]) {
+        let dim = chart.mean_free.dim();
+        self.coordinates.resize(dim / 3, Atom::default());
+        self.block.cartesian.resize(dim / 3 + 1, Atom::default());
+        self.block.internal.resize(dim / 3, Atom::default());
+        gather(x, dim, self.coordinates.as_flattened_mut());
+        chart.enter(&self.coordinates, &mut self.block);
+        self.before = self.block.log_jacobian;
+    }
+
+    fn leave(&mut self, chart: &Chart) {
+        chart.leave(&mut self.block, &mut self.coordinates);
+    }
+}
+
+impl Flow for Refined {
+    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
+        self.apply(Direction::Forward, pairs, x, log_det)
+    }
+
+    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
+        self.apply(Direction::Inverse, pairs, x, log_det)
+    }
+}
+
+/// Samples of one chain in the coordinates of a transport, with all that a loss needs of their journeys.
+#[derive(Clone, Debug, Default)]
+pub struct Journeys {
+    /// Standardised stiff coordinates where the journey starts.
+    pub z: Vec<f64>,
+    /// Soft torsions at the pair's lower end …
+    pub lower_soft: Vec<f64>,
+    /// … and at its upper end.
+    pub upper_soft: Vec<f64>,
+    /// log |∂soft′/∂soft| of the journey, minus the log density of (z, soft) where it starts.
+    pub offset: Vec<f64>,
+}
+
+impl ConditionalAffine {
+    /// Journeys of a pair from samples of its lower end (forward) or of its upper end. Samples without internal
+    /// coordinates are left out.
+    pub fn journeys(
+        &self,
+        molecule: &Molecule,
+        pair: Interval,
+        forward: bool,
+        samples: &Batch,
+    ) -> sterna::Result<Journeys> {
+        use sterna::{Evaluation, Target};
+        let chart = self.chart();
+        let direction = if forward { Direction::Forward } else { Direction::Inverse };
+        let dim = chart.mean_free.dim();
+        let mut out = Journeys::default();
+        let mut whitening = Whitening::default();
+        let mut rows = Rows::default();
+        let mut now = Evaluation::zeros(samples.rows(), dim);
+        molecule.evaluate(samples, &mut now)?;
+        let from = if forward { pair.lower } else { pair.upper };
+        let factor = chart.temperatures.target / chart.temperatures.at(from);
+        let mut torsions = vec![0.0; self.soft()];
+        for (b, x) in samples.as_slice().chunks(WIDTH * dim).enumerate() {
+            let count = x.len() / dim;
+            let ends = Ends::new(chart.temperatures, direction, &vec![pair; count]);
+            rows.enter(chart, x);
+            self.whiten(&ends, &rows.block.internal, &mut whitening);
+            let start = rows.block.internal.clone();
+            let slope = self.map_soft(&ends, &mut rows.block.internal);
+            let growth = self.log_growth(chart.temperatures.at(from));
+            for (lane, slope) in slope.0.iter().enumerate().take(count) {
+                let density = factor * now.log_density[b * WIDTH + lane] + rows.before.0[lane] + growth;
+                let offset = slope.ln() - density;
+                if !offset.is_finite() {
+                    continue;
+                }
+                out.z.extend(whitening.deviations.iter().map(|d| d.0[lane]));
+                for (internal, lower) in [(&start, forward), (&rows.block.internal, !forward)] {
+                    self.read_soft(internal, lane, &mut torsions);
+                    if lower { &mut out.lower_soft } else { &mut out.upper_soft }.extend(&torsions);
+                }
+                out.offset.push(offset);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Log density of (z, soft) under π^β and its gradient in z, for rows at their own β. Where there is no such
+    /// conformation the log density is −∞ and the gradient 0.
+    pub fn log_density(
+        &self,
+        molecule: &Molecule,
+        betas: &[f64],
+        soft: &[f64],
+        z: &[f64],
+        log_density: &mut [f64],
+        gradient: &mut [f64],
+    ) {
+        let chart = self.chart();
+        let internal = &chart.internal;
+        let (dim, stiff, torsions) = (internal.dim(), self.stiff(), self.soft());
+        let atoms = molecule.atoms();
+        let mut q = vec![0.0; betas.len() * dim];
+        let mut growth = vec![0.0; betas.len() * stiff];
+        for (i, &beta) in betas.iter().enumerate() {
+            let t = chart.temperatures.at(beta);
+            let q = &mut q[i * dim..(i + 1) * dim];
+            let growth = &mut growth[i * stiff..(i + 1) * stiff];
+            self.place(t, &soft[i * torsions..(i + 1) * torsions], &z[i * stiff..(i + 1) * stiff], q, growth);
+        }
+        let mut x = vec![0.0; betas.len() * 3 * atoms];
+        internal.to_cartesian(&q, &mut x, log_density);
+        let (mut energy, mut forces) = (vec![0.0; betas.len()], vec![0.0; x.len()]);
+        molecule.force_field().evaluate(&x, &mut energy, &mut forces);
+        let mut pulled = vec![0.0; dim];
+        for (i, &beta) in betas.iter().enumerate() {
+            let t = chart.temperatures.at(beta);
+            let factor = 1.0 / (crate::BOLTZMANN * t);
+            let gradient = &mut gradient[i * stiff..(i + 1) * stiff];
+            let total = log_density[i] - factor * energy[i] + self.log_growth(t);
+            if !total.is_finite() {
+                log_density[i] = f64::NEG_INFINITY;
+                gradient.fill(0.0);
+                continue;
+            }
+            log_density[i] = total;
+            let row = i * 3 * atoms..(i + 1) * 3 * atoms;
+            internal.pull_back(&x[row.clone()], &q[i * dim..(i + 1) * dim], &forces[row], &mut pulled);
+            for (k, gradient) in gradient.iter_mut().enumerate() {
+                let c = self.stiff_coordinate(k);
+                let volume = internal.volume_slope(c, q[i * dim + c]);
+                *gradient = growth[i * stiff + k] * (factor * pulled[c] + volume);
+            }
+        }
+    }
+}

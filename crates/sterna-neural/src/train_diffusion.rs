@@ -1,0 +1,403 @@
+//! Diff-APT, trained: score matching of an energy model on samples of the target chain (§5.3, App. D.3, App. E).
+//!
+//! A sample x₀ is noised to x = √s x₀ + √(1 − s) z. Two identities give the score of the noised law as a mean
+//! over x₀ and z at given x: −z/√(1 − s) from the noise, ∇log π(x₀)/√s from the target. Mixed with weights
+//! (1 − s)E/(s + (1 − s)E) and s/(s + (1 − s)E) they have no spread at all where the target is a normal of
+//! precision E; what is left is not knowing the mode. So that mixture is what the model's score is held against,
+//! in units of √(E/(s + (1 − s)E)).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, PairReport};
+use sterna::accelerator::Accelerator;
+use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator};
+use sterna::estimates::round_trip_rate;
+use sterna::path::AnnealingPath;
+use sterna::paths::{Diffused, Geometric, Reference};
+use sterna::streams::{Phase, Streams};
+use sterna::{Batch, Evaluation, Schedule, Target};
+
+use crate::Result;
+use crate::cpu::Cpu;
+use crate::energy_model::{EnergyConfig, EnergyNetwork, Field, Parts};
+use crate::fit::{Course, Lesson, Split, Training, into_library, rejection_rates, streams};
+use crate::graph::Graph;
+use crate::mlp::Hidden;
+use crate::parameters::{Layout, Parameters};
+use crate::particles::Particles;
+use crate::training::{Trainer, TrainingStreams};
+use crate::transport::NeuralEnergyModel;
+use crate::weights::{Stored, from_bytes, to_bytes};
+
+/// Size of a trained diffusion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DiffusionSize {
+    /// K; 0 is parallel tempering on the learned path.
+    pub steps: usize,
+    /// How the time reversal is discretised.
+    pub integrator: Integrator,
+    /// Hidden layers of the energy model.
+    pub hidden: Hidden,
+    /// Sines and cosines of each coordinate that an MLP sees.
+    pub waves: usize,
+    /// An EGNN of these particles in place of an MLP.
+    pub particles: Option<Particles>,
+}
+
+/// What `transport.safetensors` says about a trained diffusion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiffusionDescription {
+    /// The energy model.
+    pub network: EnergyConfig,
+    /// The schedule that tuning of the learned path begins with.
+    pub schedule: Vec<f64>,
+    /// Whether the model was found useless, so that plain swaps on the geometric path are made instead.
+    pub plain: bool,
+}
+
+/// Trains an energy model on samples of the target chain; the run then goes along the learned path.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::acceleration::Acceleration;
+/// use sterna::accelerators::Integrator;
+/// use sterna::{paths::Geometric, run::{Run, Settings}, targets::Normal};
+/// use sterna_neural::{DiffusionSize, Hidden, TrainDiffusion, Training};
+///
+/// let target = Normal::new(vec![0.4, 0.0], vec![20.0, 3.0]);
+/// let path = Arc::new(Geometric::from_standard_normal(target.clone()));
+/// let (hidden, integrator) = (Hidden::new(1, 16), Integrator::Exponential);
+/// let size = DiffusionSize { steps: 2, integrator, hidden, waves: 0, particles: None };
+/// let training = Training { steps: 200, batch: 64, learning_rate: 1e-2, ..Training::default() };
+/// let fit = Arc::new(TrainDiffusion::new(path.clone(), Arc::new(target), size, training)?);
+///
+/// let settings = Settings { chains: 4, rounds: 4, collect: 1000, iterations: 2000, ..Settings::default() };
+/// let mut run = Run::accelerated(path, settings, Acceleration::Fitted(fit)).unwrap();
+/// run.complete().unwrap();
+/// assert!(run.fitted().unwrap().path.is_some());
+/// let log_z = run.results().log_z;
+/// assert!(log_z.bar.abs() < 5.0 * log_z.standard_error);
+/// # Ok::<(), sterna_neural::Error>(())
+/// ```
+pub struct TrainDiffusion {
+    path: Arc<dyn AnnealingPath>,
+    target: Arc<dyn Target>,
+    size: DiffusionSize,
+    training: Training,
+}
+
+impl TrainDiffusion {
+    /// For the geometric path from N(0, I) to `target`, on which the first samples are collected.
+    ///
+    /// # Errors
+    /// If a setting is impossible.
+    pub fn new(
+        path: Arc<dyn AnnealingPath>,
+        target: Arc<dyn Target>,
+        size: DiffusionSize,
+        training: Training,
+    ) -> Result<Self> {
+        training.check()?;
+        let fit = Self { path, target, size, training };
+        // What a network cannot be is known before anything is sampled.
+        fit.config(&vec![0.0; fit.target.dim()]).build(&mut Layout::new(), "energy")?;
+        Ok(fit)
+    }
+
+    /// `log_precision` is that of each coordinate, within a mode.
+    fn config(&self, log_precision: &[f64]) -> EnergyConfig {
+        let dim = self.target.dim();
+        let DiffusionSize { hidden, waves, particles, .. } = self.size;
+        let mean = log_precision.iter().sum::<f64>() / dim as f64;
+        match particles {
+            None => EnergyConfig {
+                log_precision: log_precision.to_vec(),
+                hidden,
+                waves,
+                ..EnergyConfig::small(dim)
+            },
+            // One precision for all coordinates: the model must not know directions.
+            Some(particles) => EnergyConfig {
+                log_precision: vec![mean],
+                hidden,
+                field: Field::Egnn { particles, species: vec![] },
+                ..EnergyConfig::small(dim)
+            },
+        }
+    }
+
+    fn accelerator(&self) -> sterna::Result<Arc<dyn Accelerator>> {
+        Ok(match self.size.steps {
+            0 => Arc::new(Identity),
+            steps => Arc::new(Diffusion { steps: DiffusionSteps::new(steps, self.size.integrator)? }),
+        })
+    }
+
+    /// Plain swaps; along the geometric path again, if that was left.
+    fn plain(&self, was_left: bool, record: Arc<[u8]>) -> sterna::Result<Fitted> {
+        let path: Option<Arc<dyn AnnealingPath>> = if was_left {
+            let reference = Reference::standard_normal(self.target.dim());
+            Some(Arc::new(Geometric::new(reference, self.target.clone())?))
+        } else {
+            None
+        };
+        Ok(Fitted { accelerator: Arc::new(Identity), path, record, report: FitReport::default() })
+    }
+
+    fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
+        let training = &self.training;
+        let stored = earlier
+            .filter(|e| !e.record.is_empty())
+            .map(|e| from_bytes::<DiffusionDescription>(e.record.to_vec(), "the round before"))
+            .transpose()?;
+        let config = match &stored {
+            Some(stored) => stored.description.network.clone(),
+            None => {
+                // The width of a mode; between extremes that no density worth the name has.
+                let variances = collected.local_variance.row(collected.schedule.chains() - 1);
+                let of = |v: &f64| if v.is_finite() { -v.clamp(1e-9, 1e9).ln() } else { 0.0 };
+                self.config(&variances.iter().map(of).collect::<Vec<_>>())
+            }
+        };
+        let mut layout = Layout::new();
+        let network = config.build(&mut layout, "energy")?;
+        let on_learned_path = stored.as_ref().is_some_and(|s| !s.description.plain);
+        let start = match stored {
+            Some(stored) => stored.parameters(&layout)?,
+            None => layout.initialise(training.seed),
+        };
+        let graph = Graph::new();
+        let loss = {
+            let (time, x) = (graph.input("time", 1), graph.input("x", network.dim()));
+            let [target_score, wanted, scale] =
+                ["target_score", "wanted", "scale"].map(|name| graph.input(name, network.dim()));
+            let Parts { share, pull, learned } = network.record_parts(time, x);
+            let score = graph.gradient(learned, &[x])[0] + share * time.sqrt() * target_score - pull * x;
+            ((score - wanted) * scale).square().sum_cols().mean_rows() * (1.0 / network.dim() as f64)
+        };
+        let device = Arc::new(Cpu::new(training.threads));
+        let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
+        let report = earlier.map(|e| e.report.clone()).unwrap_or_default();
+        let lesson = DiffusionLesson {
+            fit: Self {
+                path: self.path.clone(),
+                target: self.target.clone(),
+                size: self.size,
+                training: training.clone(),
+            },
+            streams: streams(training, collected.round),
+            split: Split::new(collected),
+            precisions: config.precisions(),
+            shortest: config.shortest(),
+            keys: (0..training.batch as u32).collect(),
+            noise: Batch::zeros(training.batch, network.dim()),
+            points: Batch::zeros(2 * training.batch, network.dim()),
+            scores: Evaluation::zeros(2 * training.batch, network.dim()),
+            trouble: None,
+            layout: layout.clone(),
+            on_learned_path,
+            network,
+        };
+        Ok(Box::new(Course::new(lesson, training.clone(), trainer, layout, report)))
+    }
+
+    /// The learned path.
+    fn diffused(&self, network: &EnergyNetwork, weights: &Parameters<f32>) -> sterna::Result<Diffused> {
+        let device = Arc::new(Cpu::new(1));
+        let model =
+            NeuralEnergyModel::<f64>::new(network.clone(), self.target.clone(), weights.convert(), device);
+        let model = Arc::new(model.map_err(into_library)?);
+        Ok(Diffused::new(model, self.target.dim(), self.target.log_z()))
+    }
+}
+
+impl Fit for TrainDiffusion {
+    fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
+        self.lesson(collected, earlier).map_err(into_library)
+    }
+
+    fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
+        if record.is_empty() {
+            return self.plain(true, record.into());
+        }
+        let stored: Stored<DiffusionDescription> =
+            from_bytes(record.to_vec(), "the energy model's weights").map_err(into_library)?;
+        let DiffusionDescription { network, schedule, plain } = &stored.description;
+        if *plain {
+            return self.plain(true, record.into());
+        }
+        let mut layout = Layout::new();
+        let network = network.build(&mut layout, "energy").map_err(into_library)?;
+        let path = self.diffused(&network, &stored.parameters(&layout).map_err(into_library)?)?;
+        let path = path.beginning_with(Schedule::new(schedule.clone())?);
+        let (accelerator, report) = (self.accelerator()?, FitReport::default());
+        Ok(Fitted { accelerator, path: Some(Arc::new(path)), record: record.into(), report })
+    }
+}
+
+struct DiffusionLesson {
+    fit: TrainDiffusion,
+    split: Split,
+    streams: TrainingStreams,
+    layout: Layout,
+    network: EnergyNetwork,
+    /// Eᵢ of a mode, as first guessed: they set the units of the loss.
+    precisions: Vec<f64>,
+    shortest: f64,
+    /// Whether the samples come from a path that an earlier round learned.
+    on_learned_path: bool,
+    keys: Vec<u32>,
+    noise: Batch,
+    /// Samples, then the noised ones shrunk by √s: where the target is asked.
+    points: Batch,
+    scores: Evaluation,
+    trouble: Option<sterna::Error>,
+}
+
+impl Lesson for DiffusionLesson {
+    fn rows(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn inputs(&self) -> usize {
+        5
+    }
+
+    fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]) {
+        let (rows, target_chain) = (self.rows(), self.split.pairs());
+        self.streams.noise(step, &self.keys, &mut self.noise);
+        let mut times = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let uniform = self.streams.time(step, row);
+            // Half of the times with 1 − s log-uniform: there densities change on ever shorter scales.
+            let s = if row % 2 == 0 { uniform } else { 1.0 - self.shortest.powf(uniform) };
+            times.push(s);
+            inputs[0].push(s as f32);
+            let sample = self.split.sample(target_chain, &mut self.streams.choices(step, row));
+            self.points.row_mut(row).copy_from_slice(sample);
+            for (j, z) in self.noise.row(row).iter().enumerate() {
+                let x = s.sqrt() * sample[j] + (1.0 - s).sqrt() * z;
+                inputs[1].push(x as f32);
+                self.points.row_mut(rows + row)[j] = s.sqrt() * x;
+            }
+        }
+        if let Err(error) = self.fit.target.evaluate(&self.points, &mut self.scores) {
+            self.trouble = Some(error);
+        }
+        for (row, &s) in times.iter().enumerate() {
+            let (clean, noised) = (self.scores.score.row(row), self.scores.score.row(rows + row));
+            // A point at which the target has no score teaches nothing.
+            let known = clean.iter().chain(noised).all(|v| v.is_finite());
+            for (j, z) in self.noise.row(row).iter().enumerate() {
+                let precision = self.precisions[j];
+                let unit = 1.0 / (s + (1.0 - s) * precision);
+                let wanted = unit * (s.sqrt() * clean[j] - (1.0 - s).sqrt() * precision * z);
+                let scale = (unit * precision).sqrt().recip();
+                inputs[2].push(if known { noised[j] as f32 } else { 0.0 });
+                inputs[3].push(if known { wanted as f32 } else { 0.0 });
+                inputs[4].push(if known { scale as f32 } else { 0.0 });
+            }
+        }
+    }
+
+    fn trouble(&mut self) -> Option<sterna::Error> {
+        self.trouble.take()
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        (2 * self.rows() as u64, self.rows() as u64)
+    }
+
+    fn failed(&self) -> sterna::Result<Fitted> {
+        self.fit.plain(self.on_learned_path, Arc::new([]))
+    }
+
+    fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
+        let path = self.fit.diffused(&self.network, weights)?;
+        let accelerator = self.fit.accelerator()?;
+        let plain_rates = match self.on_learned_path {
+            // The ladder of the geometric path was judged when it was left.
+            true => report.pairs.iter().map(|p| p.plain_rejection).collect(),
+            false => rejection_rates(&Identity, &*self.fit.path, &self.split, self.fit.training.seed)?,
+        };
+        let (schedule, rates) = self.judge(&*accelerator, &path)?;
+        let (ours, theirs) = (round_trip_rate(&rates), round_trip_rate(&plain_rates));
+        let plain = self.fit.training.guard && (ours < TIE * theirs || ours.is_nan());
+        let pair = |(&rejection, &plain_rejection)| PairReport { rejection, plain_rejection, plain };
+        report.pairs = rates.iter().zip(&plain_rates).map(pair).collect();
+        let description = DiffusionDescription {
+            network: self.network.config().clone(),
+            schedule: schedule.betas().to_vec(),
+            plain,
+        };
+        let record = to_bytes(&description, &self.layout, weights, None).map_err(into_library)?.into();
+        if plain {
+            let message = format!(
+                "on samples held out from training the learned path allows {ours:.2e} round trips an iteration, the \
+                 geometric path with plain swaps {theirs:.2e}; the latter is used; more samples (training.collect) or \
+                 steps (training.steps) may help"
+            );
+            report.alarms.push(("transport-replaced".into(), message));
+            // Nobody else will count what the judgement cost.
+            report.target_evaluations += path.evaluations();
+            report.network_evaluations += path.network_evaluations();
+            return self.fit.plain(self.on_learned_path, record);
+        }
+        let path = Arc::new(path.beginning_with(schedule));
+        Ok(Fitted { accelerator, path: Some(path), record, report: FitReport::default() })
+    }
+}
+
+/// Rates that a few hundred samples cannot tell apart count as a tie, which the learned path wins: it was asked for.
+const TIE: f64 = 0.9;
+/// Held-out samples that judge a learned path, noised anew for each chain.
+const JUDGES: usize = 300;
+/// Rounds in which the schedule of the judged path is tuned on them.
+const JUDGE_ROUNDS: usize = 6;
+
+impl DiffusionLesson {
+    /// A schedule tuned on noised held-out samples, which the chains of a good model resemble, and the
+    /// rejection rates there.
+    fn judge(
+        &self,
+        accelerator: &dyn Accelerator,
+        path: &dyn AnnealingPath,
+    ) -> sterna::Result<(Schedule, Vec<f64>)> {
+        let (pairs, seed) = (self.split.pairs(), self.fit.training.seed);
+        // Exact for a normal of the first guess of the modes' width.
+        let width = (10.0 * self.shortest).min(0.999);
+        let start = |n: usize| (1.0 - width.powf(n as f64 / pairs as f64)) / (1.0 - width);
+        let mut schedule =
+            Schedule::new((0..=pairs).map(|n| if n == pairs { 1.0 } else { start(n) }).collect())?;
+        let mut round = 0;
+        loop {
+            let samples = self.noised(&schedule, Streams::new(seed ^ 0xBB67_AE85_84CA_A73B), round as u64);
+            let judges = Split::judging(self.split.with_samples(schedule.clone(), samples));
+            let rates = rejection_rates(accelerator, path, &judges, seed)?;
+            if round == JUDGE_ROUNDS {
+                return Ok((schedule, rates));
+            }
+            schedule = schedule.equalise_rejections(&rates);
+            round += 1;
+        }
+    }
+
+    /// √s x + √(1 − s) z of held-out samples x, for each chain of a schedule.
+    fn noised(&self, schedule: &Schedule, streams: Streams, round: u64) -> Vec<Batch> {
+        let held_out = self.split.held_out(self.split.pairs(), JUDGES);
+        let dim = self.network.dim();
+        let of_chain = |(chain, s): (usize, &f64)| {
+            let first = (chain * held_out.len()) as u32;
+            let keys: Vec<u32> = (0..held_out.len() as u32).map(|i| first + i).collect();
+            let mut x = Batch::zeros(held_out.len(), dim);
+            streams.normals(Phase::Check, round, &keys, &mut x);
+            for (i, sample) in held_out.iter().enumerate() {
+                let noised = x.row_mut(i).iter_mut().zip(*sample);
+                noised.for_each(|(x, sample)| *x = s.sqrt() * sample + (1.0 - s).sqrt() * *x);
+            }
+            x
+        };
+        schedule.betas().iter().enumerate().map(of_chain).collect()
+    }
+}

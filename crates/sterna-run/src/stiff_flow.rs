@@ -1,0 +1,215 @@
+//! A flow of the stiff coordinates of a molecule, conditional on its soft torsions: what a network adds to the
+//! conditional affine transport (§5.1 in internal coordinates).
+//!
+//! Each coupling layer keeps some of the standardised stiff coordinates and moves the others by a scale and a shift
+//! that an MLP computes from the kept ones, from sines and cosines of the soft torsions, and from the pair. The first
+//! layer keeps none. All start at zero, so that training begins at the affine transport.
+
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use sterna::transport::Interval;
+use sterna_molecule::StiffMap;
+use sterna_neural::{Conditioning, Conditions, Cpu, Hidden, Layout, Mlp, Parameters, Result, Runner, Value};
+
+/// Multiples of the soft torsions that networks see.
+const HARMONICS: usize = 2;
+
+/// Largest |log scale| of one layer.
+const MAX_LOG_SCALE: f64 = 1.0;
+
+/// Size and conditioning of a [`StiffFlow`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StiffFlowConfig {
+    /// Spread of each standardised stiff coordinate.
+    pub spread: Vec<f64>,
+    /// Number of soft torsions.
+    pub soft: usize,
+    /// Coupling layers, the first of which keeps nothing.
+    pub layers: usize,
+    /// Hidden layers of each layer's network.
+    pub hidden: Hidden,
+    /// Features of the pair.
+    pub conditioning: Conditioning,
+}
+
+impl StiffFlowConfig {
+    /// Adds the parameters.
+    pub fn build(&self, layout: &mut Layout) -> StiffFlow {
+        let stiff = self.spread.len();
+        let features = 2 * HARMONICS * self.soft + self.conditioning.features(false);
+        let network = |i: usize| {
+            let inputs = if i == 0 { features } else { stiff + features };
+            Mlp::new(layout, &format!("stiff.{i}"), inputs, self.hidden, 2 * stiff)
+        };
+        StiffFlow { networks: (0..self.layers).map(network).collect(), config: self.clone() }
+    }
+}
+
+/// The flow; see the module's documentation.
+#[derive(Clone, Debug)]
+pub struct StiffFlow {
+    config: StiffFlowConfig,
+    networks: Vec<Mlp>,
+}
+
+impl StiffFlow {
+    /// 1 for coordinates that layer `i` keeps: none, every other one, the odd ones, every other pair, …
+    fn kept(&self, i: usize) -> Vec<f64> {
+        let keeps = |j: usize| i > 0 && ((j >> ((i - 1) / 2 % 5)) + i) % 2 == 0;
+        (0..self.config.spread.len()).map(|j| f64::from(u8::from(keeps(j)))).collect()
+    }
+
+    fn features<'g>(&self, conditions: &Conditions<'g>, soft: Value<'g>) -> Value<'g> {
+        let mut parts = vec![self.config.conditioning.record(conditions)];
+        for k in 1..=HARMONICS {
+            let angle = soft * k as f64;
+            parts.extend([angle.cos(), angle.sin()]);
+        }
+        soft.graph().concat(&parts)
+    }
+
+    fn scale_and_shift<'g>(
+        &self,
+        i: usize,
+        features: Value<'g>,
+        span: Value<'g>,
+        z: Value<'g>,
+    ) -> (Value<'g>, Value<'g>) {
+        let (graph, stiff) = (z.graph(), self.config.spread.len());
+        let kept = graph.constant(stiff, &self.kept(i));
+        let input = match i {
+            0 => features,
+            _ => graph.concat(&[z * kept, features]),
+        };
+        let raw = self.networks[i].record(input);
+        let moved = (1.0 - kept) * span;
+        let scale = (raw.slice(0, stiff) * (1.0 / MAX_LOG_SCALE)).tanh() * MAX_LOG_SCALE;
+        (scale * moved, raw.slice(stiff, stiff) * moved)
+    }
+
+    /// Records the image of `z` given the soft torsions at the upper end, and log |det|.
+    pub fn record<'g>(
+        &self,
+        conditions: &Conditions<'g>,
+        soft: Value<'g>,
+        z: Value<'g>,
+    ) -> (Value<'g>, Value<'g>) {
+        let (features, span) = (self.features(conditions, soft), self.config.conditioning.span(conditions));
+        let mut y = z * self.inverse_spread(z);
+        let mut log_det = z.graph().scalar(0.0).broadcast(z.slice(0, 1).shape());
+        for i in 0..self.networks.len() {
+            let (scale, shift) = self.scale_and_shift(i, features, span, y);
+            y = y * scale.exp() + shift;
+            log_det = log_det + scale.sum_cols();
+        }
+        (y * z.graph().constant(self.config.spread.len(), &self.config.spread), log_det)
+    }
+
+    /// Records the way back.
+    pub fn record_inverse<'g>(
+        &self,
+        conditions: &Conditions<'g>,
+        soft: Value<'g>,
+        y: Value<'g>,
+    ) -> (Value<'g>, Value<'g>) {
+        let (features, span) = (self.features(conditions, soft), self.config.conditioning.span(conditions));
+        let mut z = y * self.inverse_spread(y);
+        let mut log_det = y.graph().scalar(0.0).broadcast(y.slice(0, 1).shape());
+        for i in (0..self.networks.len()).rev() {
+            let (scale, shift) = self.scale_and_shift(i, features, span, z);
+            z = (z - shift) * (-scale).exp();
+            log_det = log_det - scale.sum_cols();
+        }
+        (z * y.graph().constant(self.config.spread.len(), &self.config.spread), log_det)
+    }
+
+    fn inverse_spread<'g>(&self, z: Value<'g>) -> Value<'g> {
+        let inverse: Vec<f64> = self.config.spread.iter().map(|s| 1.0 / s).collect();
+        z.graph().constant(inverse.len(), &inverse)
+    }
+}
+
+/// A trained flow, frozen: f64, so that the way back is exact to rounding.
+pub struct FrozenStiffFlow {
+    forward: Runner<f64>,
+    inverse: Runner<f64>,
+    stiff: usize,
+    /// Lower ends of the pairs on which the flow is used; others keep the affine transport.
+    used: Vec<f64>,
+}
+
+impl FrozenStiffFlow {
+    /// `used[n − 1]` says whether pair n of the conditioning's schedule uses the flow.
+    pub fn new(flow: &StiffFlow, parameters: &Parameters<f64>, used: &[bool]) -> Result<Self> {
+        let (stiff, soft) = (flow.config.spread.len(), flow.config.soft);
+        let build = |invert: bool| {
+            let flow = flow.clone();
+            Runner::new(Arc::new(Cpu::new(1)), parameters.clone(), move |graph| {
+                let conditions = Conditions::pair_inputs(graph);
+                let torsions = graph.input("soft", soft);
+                let z = graph.input("z", stiff);
+                let (y, log_det) = if invert {
+                    flow.record_inverse(&conditions, torsions, z)
+                } else {
+                    flow.record(&conditions, torsions, z)
+                };
+                vec![y, log_det]
+            })
+        };
+        let schedule = flow.config.conditioning.schedule.iter();
+        let used = schedule.zip(used).filter(|(_, used)| **used).map(|(beta, _)| *beta).collect();
+        Ok(Self { forward: build(false)?, inverse: build(true)?, stiff, used })
+    }
+
+    fn apply(
+        &self,
+        runner: &Runner<f64>,
+        pairs: &[Interval],
+        soft: &[f64],
+        z: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
+        // The same slice is read before the run and written after it.
+        let shared = std::cell::RefCell::new(z);
+        let fill = |k: usize, to: &mut Vec<f64>| match k {
+            0 => to.extend(pairs.iter().map(|p| p.lower)),
+            1 => to.extend(pairs.iter().map(|p| p.upper)),
+            2 => to.extend_from_slice(soft),
+            _ => to.extend_from_slice(&shared.borrow()),
+        };
+        let read = |program: &dyn sterna_neural::Program<f64>| {
+            let mut z = shared.borrow_mut();
+            for (i, pair) in pairs.iter().enumerate() {
+                let here = i * self.stiff..(i + 1) * self.stiff;
+                let used = self.used.contains(&pair.lower);
+                if used {
+                    z[here.clone()].copy_from_slice(&program.output(0)[here]);
+                }
+                log_det[i] = if used { program.output(1)[i] } else { 0.0 };
+            }
+        };
+        runner.run(pairs.len(), fill, read).map_err(sterna_neural::into_library)
+    }
+}
+
+impl StiffMap for FrozenStiffFlow {
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        soft: &[f64],
+        z: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
+        self.apply(&self.forward, pairs, soft, z, log_det)
+    }
+
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        soft: &[f64],
+        z: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
+        self.apply(&self.inverse, pairs, soft, z, log_det)
+    }
+}

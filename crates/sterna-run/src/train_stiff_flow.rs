@@ -1,0 +1,349 @@
+//! Training of a [`StiffFlow`]: on the symmetric divergence for a short while, then on the rejection rate itself,
+//! r = E|tanh(Δ/2)|, which is what a swap sees. Only gradients of the force field are needed.
+
+use crate::stiff_flow::{FrozenStiffFlow, StiffFlow, StiffFlowConfig};
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex};
+use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, PairReport};
+use sterna::accelerator::Accelerator;
+use sterna::accelerators::{FlowAccelerator, Identity};
+use sterna::path::AnnealingPath;
+use sterna::transport::Interval;
+use sterna_molecule::{ChainSamples, ConditionalAffine, Journeys, Molecule, Refined, Temperatures};
+use sterna_neural::weights::{from_bytes, to_bytes};
+use sterna_neural::{
+    Conditioning, Conditions, Course, Cpu, Graph, Hidden, HostFunction, Layout, Lesson, Parameters, Real,
+    Split, Trainer, Training, TrainingStreams, Value, into_library, rejection_rates,
+};
+
+/// Most training samples of a chain: beyond this many, neighbours in time say the same.
+const MOST_SAMPLES: usize = 60_000;
+
+/// Share of the steps that make the symmetric divergence small, before the rejection rate.
+const DIVERGENCE_SHARE: f64 = 0.05;
+
+/// Trains a flow of the stiff coordinates inside a conditional affine transport.
+#[derive(Clone)]
+pub struct TrainStiffFlow {
+    /// The molecule, in the coordinates of the run.
+    pub molecule: Arc<Molecule>,
+    /// The ends of its path.
+    pub temperatures: Temperatures,
+    /// The path itself, to judge with.
+    pub path: Arc<dyn AnnealingPath>,
+    /// Coupling layers.
+    pub layers: usize,
+    /// Hidden layers of each layer's network.
+    pub hidden: Hidden,
+    /// Budget.
+    pub training: Training,
+}
+
+/// What the record says beside the weights.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Description {
+    network: StiffFlowConfig,
+    /// Of the affine transport around it.
+    affine: Vec<f64>,
+    /// Pairs on which the flow is used.
+    used: Vec<bool>,
+}
+
+fn stopped(error: sterna_molecule::MoleculeError) -> sterna::Error {
+    sterna::Error::Transport(Box::new(error))
+}
+
+impl Fit for TrainStiffFlow {
+    fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
+        let split = Split::new(collected.clone());
+        let betas = collected.schedule.betas();
+        let rows: Vec<_> = (0..betas.len()).map(|chain| split.training_rows(chain, MOST_SAMPLES)).collect();
+        let chains: Vec<ChainSamples> =
+            betas.iter().zip(&rows).map(|(&beta, points)| ChainSamples { beta, points }).collect();
+        let affine = ConditionalAffine::fit(&self.molecule, self.temperatures, &chains).map_err(stopped)?;
+        let journeys = (1..betas.len())
+            .map(|n| {
+                let pair = collected.schedule.interval(n);
+                let up = affine.journeys(&self.molecule, pair, true, &rows[n - 1])?;
+                Ok((pair, up, affine.journeys(&self.molecule, pair, false, &rows[n])?))
+            })
+            .collect::<sterna::Result<Vec<_>>>()?;
+        let config = StiffFlowConfig {
+            spread: spread(&journeys, affine.stiff()),
+            soft: affine.soft(),
+            layers: self.layers,
+            hidden: self.hidden,
+            conditioning: Conditioning::new(betas).map_err(into_library)?,
+        };
+        let mut layout = Layout::new();
+        let network = config.build(&mut layout);
+        let training = &self.training;
+        let start = match earlier {
+            Some(earlier) => from_bytes::<Description>(earlier.record.to_vec(), "the round before")
+                .and_then(|stored| stored.parameters(&layout))
+                .map_err(into_library)?,
+            None => layout.initialise(training.seed),
+        };
+        let affine = Arc::new(affine);
+        let graph = Graph::new();
+        let loss = self.record_loss(&graph, &network, &affine);
+        let device = Arc::new(Cpu::new(training.threads));
+        let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam());
+        let trainer = trainer.map_err(into_library)?;
+        let lesson = StiffLesson {
+            fit: self.clone(),
+            streams: sterna_neural::streams(training, collected.round),
+            split,
+            journeys,
+            affine,
+            layout: layout.clone(),
+            network,
+            config,
+        };
+        let report = earlier.map(|e| e.report.clone()).unwrap_or_default();
+        Ok(Box::new(Course::new(lesson, training.clone(), trainer, layout, report)))
+    }
+
+    fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
+        let stored = from_bytes::<Description>(record.to_vec(), "the flow's weights");
+        let stored = stored.map_err(into_library)?;
+        let Description { network, affine, used } = &stored.description;
+        let affine = ConditionalAffine::from_parameters(&self.molecule, self.temperatures, affine);
+        let mut layout = Layout::new();
+        let flow = network.build(&mut layout);
+        let weights: Parameters<f32> = stored.parameters(&layout).map_err(into_library)?;
+        let accelerator = accelerator(&flow, &weights, &affine.map_err(stopped)?, used)?;
+        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    }
+}
+
+impl TrainStiffFlow {
+    /// Records the loss; inputs as [`StiffLesson::fill`] writes them.
+    fn record_loss<'g>(
+        &self,
+        graph: &'g Graph,
+        network: &StiffFlow,
+        affine: &Arc<ConditionalAffine>,
+    ) -> Value<'g> {
+        let conditions = Conditions::pair_inputs(graph);
+        let late = graph.input("late", 1);
+        // +log w of forward and −log w of backward journeys: end + log-ratio − start.
+        let journey = |forward: bool| {
+            let [z, lower_soft, upper_soft, offset] =
+                [affine.stiff(), affine.soft(), affine.soft(), 1].map(|cols| graph.input("journey", cols));
+            let (end, log_det) = match forward {
+                true => network.record(&conditions, upper_soft, z),
+                false => network.record_inverse(&conditions, upper_soft, z),
+            };
+            let (soft, beta) =
+                if forward { (upper_soft, conditions.upper) } else { (lower_soft, conditions.lower) };
+            let density = Density::new(self.molecule.clone(), affine.clone());
+            graph.host(Arc::new(LogDensity(density)), &[end, soft, beta], 1) + log_det + offset
+        };
+        let (up, down) = (journey(true), journey(false));
+        // Δ = log w(forward) − log w(backward).
+        let delta = up + down;
+        let rejection = (delta * 0.5).tanh().abs() * 2.0;
+        (late * rejection - (1.0 - late) * delta).mean_rows()
+    }
+}
+
+/// Root mean square of each standardised coordinate.
+fn spread(journeys: &[(Interval, Journeys, Journeys)], stiff: usize) -> Vec<f64> {
+    let (mut sums, mut count) = (vec![0.0; stiff], 0.0);
+    for z in journeys.iter().flat_map(|(_, up, down)| [&up.z, &down.z]) {
+        for row in z.chunks_exact(stiff) {
+            sums.iter_mut().zip(row).for_each(|(sum, z)| *sum += z * z);
+            count += 1.0;
+        }
+    }
+    sums.iter().map(|sum| (sum / count).sqrt().max(1e-12)).collect()
+}
+
+fn accelerator(
+    flow: &StiffFlow,
+    weights: &Parameters<f32>,
+    affine: &ConditionalAffine,
+    used: &[bool],
+) -> sterna::Result<Arc<dyn Accelerator>> {
+    let map = FrozenStiffFlow::new(flow, &weights.convert(), used).map_err(into_library)?;
+    Ok(Arc::new(FlowAccelerator::new(Arc::new(Refined::new(affine.clone(), Arc::new(map))))))
+}
+
+struct StiffLesson {
+    fit: TrainStiffFlow,
+    split: Split,
+    streams: TrainingStreams,
+    /// Of each pair: from its lower and from its upper end.
+    journeys: Vec<(Interval, Journeys, Journeys)>,
+    affine: Arc<ConditionalAffine>,
+    layout: Layout,
+    network: StiffFlow,
+    config: StiffFlowConfig,
+}
+
+impl Lesson for StiffLesson {
+    fn rows(&self) -> usize {
+        self.fit.training.batch
+    }
+
+    fn inputs(&self) -> usize {
+        11
+    }
+
+    fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]) {
+        let (stiff, soft) = (self.affine.stiff(), self.affine.soft());
+        let late = step as f64 >= DIVERGENCE_SHARE * self.fit.training.steps as f64;
+        for row in 0..self.rows() {
+            let mut choices = self.streams.choices(step, row);
+            let (pair, up, down) = &self.journeys[choices.below(self.journeys.len())];
+            inputs[0].push(pair.lower as f32);
+            inputs[1].push(pair.upper as f32);
+            inputs[2].push(f32::from(u8::from(late)));
+            for (k, journeys) in [up, down].into_iter().enumerate() {
+                let i = choices.below(journeys.offset.len());
+                let parts = [
+                    (&journeys.z, stiff),
+                    (&journeys.lower_soft, soft),
+                    (&journeys.upper_soft, soft),
+                    (&journeys.offset, 1),
+                ];
+                for (to, (from, cols)) in inputs[3 + 4 * k..].iter_mut().zip(parts) {
+                    to.extend(from[i * cols..(i + 1) * cols].iter().map(|&x| f32::from_f64(x)));
+                }
+            }
+        }
+    }
+
+    fn cost(&self) -> (u64, u64) {
+        let journeys = 2 * self.rows() as u64;
+        (journeys, journeys)
+    }
+
+    /// The affine transport alone.
+    fn failed(&self) -> sterna::Result<Fitted> {
+        let weights = self.layout.initialise(self.fit.training.seed);
+        self.fitted(&weights, vec![false; self.split.pairs()])
+    }
+
+    /// The flow is kept on those pairs where it rejects less than the affine transport on held-out samples.
+    fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
+        let pairs = self.split.pairs();
+        let judge = |accelerator: &dyn Accelerator| {
+            rejection_rates(accelerator, &*self.fit.path, &self.split, self.fit.training.seed)
+        };
+        let all = accelerator(&self.network, weights, &self.affine, &vec![true; pairs])?;
+        let refined = judge(&*all)?;
+        let affine = judge(&FlowAccelerator::new(Arc::new((*self.affine).clone())))?;
+        let plain = judge(&Identity)?;
+        let used: Vec<bool> = refined.iter().zip(&affine).map(|(refined, affine)| refined < affine).collect();
+        let rates = |rates: &[f64]| rates.iter().map(|r| format!("{r:.3}")).collect::<Vec<_>>().join(", ");
+        if used.contains(&false) {
+            report.alarms.push((
+                "flow-replaced".into(),
+                format!(
+                    "on held-out samples the flow rejects {}, the affine transport alone {}; where it is no better it is \
+                     left out; more samples (training.collect) or steps (training.steps) may help",
+                    rates(&refined),
+                    rates(&affine)
+                ),
+            ));
+        }
+        report.pairs = (0..pairs)
+            .map(|n| PairReport {
+                rejection: refined[n].min(affine[n]),
+                plain_rejection: plain[n],
+                plain: false,
+            })
+            .collect();
+        self.fitted(weights, used)
+    }
+}
+
+impl StiffLesson {
+    fn fitted(&self, weights: &Parameters<f32>, used: Vec<bool>) -> sterna::Result<Fitted> {
+        let accelerator = accelerator(&self.network, weights, &self.affine, &used)?;
+        let description =
+            Description { network: self.config.clone(), affine: self.affine.parameters(), used };
+        let record = to_bytes(&description, &self.layout, weights, None).map_err(into_library)?;
+        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    }
+}
+
+/// Log density of (z, soft) and its gradient in z, computed together and kept until the next point.
+#[derive(Clone)]
+struct Density(Arc<Shared>);
+
+struct Shared {
+    molecule: Arc<Molecule>,
+    affine: Arc<ConditionalAffine>,
+    last: Mutex<Last>,
+}
+
+#[derive(Default)]
+struct Last {
+    z: Vec<f64>,
+    soft: Vec<f64>,
+    log_density: Vec<f64>,
+    gradient: Vec<f64>,
+}
+
+/// What an impossible conformation counts: finite, so that the mean of a batch is.
+const IMPOSSIBLE: f64 = -1e4;
+
+impl Density {
+    fn new(molecule: Arc<Molecule>, affine: Arc<ConditionalAffine>) -> Self {
+        Self(Arc::new(Shared { molecule, affine, last: Mutex::default() }))
+    }
+
+    fn evaluate(&self, inputs: &[&[f64]], read: impl FnOnce(&Last)) {
+        let [z, soft, beta] = inputs else { unreachable!("three inputs") };
+        let Shared { molecule, affine, last } = &*self.0;
+        let mut last = last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if last.z != *z || last.soft != *soft {
+            last.z = z.to_vec();
+            last.soft = soft.to_vec();
+            last.log_density.resize(beta.len(), 0.0);
+            last.gradient.resize(z.len(), 0.0);
+            let Last { log_density, gradient, .. } = &mut *last;
+            affine.log_density(molecule, beta, soft, z, log_density, gradient);
+            for (i, log_density) in log_density.iter_mut().enumerate() {
+                let rows = affine.stiff();
+                let gradient = &mut gradient[i * rows..(i + 1) * rows];
+                if *log_density < IMPOSSIBLE || gradient.iter().any(|g| !g.is_finite()) {
+                    *log_density = IMPOSSIBLE;
+                    gradient.fill(0.0);
+                }
+            }
+        }
+        read(&last);
+    }
+}
+
+struct LogDensity(Density);
+
+impl HostFunction for LogDensity {
+    fn call(&self, _rows: usize, inputs: &[&[f64]], output: &mut [f64]) -> sterna_neural::Result<()> {
+        self.0.evaluate(inputs, |last| output.copy_from_slice(&last.log_density));
+        Ok(())
+    }
+
+    fn pull_back<'g>(&self, inputs: &[Value<'g>], _: Value<'g>, g: Value<'g>) -> Vec<Option<Value<'g>>> {
+        let z = inputs[0];
+        let slope = z.graph().host(Arc::new(Slope(self.0.clone())), inputs, z.cols());
+        vec![Some(g * slope), None, None]
+    }
+}
+
+struct Slope(Density);
+
+impl HostFunction for Slope {
+    fn call(&self, _rows: usize, inputs: &[&[f64]], output: &mut [f64]) -> sterna_neural::Result<()> {
+        self.0.evaluate(inputs, |last| output.copy_from_slice(&last.gradient));
+        Ok(())
+    }
+
+    fn pull_back<'g>(&self, _: &[Value<'g>], _: Value<'g>, _: Value<'g>) -> Vec<Option<Value<'g>>> {
+        unreachable!("the loss is differentiated once")
+    }
+}

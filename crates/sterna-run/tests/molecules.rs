@@ -1,0 +1,134 @@
+//! Molecules in jobs: soundness with planted faults, fits that come back from their records, and the same bits however
+//! a run is cut.
+//!
+//! Each verdict raises a false alarm with probability 10⁻⁴ on a fresh seed; the seeds here are fixed.
+
+use std::sync::Arc;
+use sterna::acceleration::Acceleration;
+use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::run::{Run, Stage};
+use sterna::{Batch, Points};
+use sterna_run::config::Config;
+use sterna_run::verify::verify_plan;
+use sterna_run::{accelerators, builtin};
+use sterna_testkit::Verdict;
+use sterna_testkit::broken::{Broken, Fault};
+
+fn config(text: &str) -> Config {
+    let short = [
+        ("target.kind", "alanine-dipeptide"),
+        ("chains.count", "4"),
+        ("chains.ensembles", "16"),
+        ("schedule.rounds", "3"),
+        ("schedule.iterations", "300"),
+        ("training.collect", "120"),
+        ("training.rounds", "1"),
+        ("run.burn_in", "10"),
+        ("run.iterations", "40"),
+    ];
+    Config::parse(text, &short).unwrap()
+}
+
+fn verify(text: &str, replace: impl Fn(Arc<dyn Accelerator>) -> Arc<dyn Accelerator>) -> Verdict {
+    let config = config(text);
+    let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
+    verify_plan(plan, config.settings().unwrap(), replace).unwrap()
+}
+
+const SCALING: &str = "[accelerator]\nkind = \"scaling\"";
+const AFFINE: &str = "[explorer]\nmasses = \"atoms\"\ntorsion_moves = 2\n[accelerator]\nkind = \"affine\"";
+
+#[test]
+fn transports_of_molecules_are_sound_and_broken_ones_are_not() {
+    for text in [SCALING, AFFINE] {
+        let verdict = verify(text, |accelerator| accelerator);
+        assert!(verdict.passed(), "{text}\n{verdict}");
+        for fault in [Fault::FlippedRatio, Fault::MissingJacobian(0.05)] {
+            let verdict = verify(text, |inner| Arc::new(Broken { inner, fault }));
+            assert!(!verdict.passed(), "{fault:?} went unnoticed:\n{text}\n{verdict}");
+        }
+    }
+}
+
+fn run(text: &str) -> Run {
+    let config = config(text);
+    let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
+    Run::accelerated(plan.path, config.settings().unwrap(), plan.acceleration).unwrap()
+}
+
+#[test]
+fn how_a_run_is_cut_changes_no_bit() {
+    let draws = |block: u64| {
+        let mut run = run(AFFINE);
+        while run.progress().0 != Stage::Finished {
+            run.advance(block).unwrap();
+        }
+        run.records().flat_map(|r| &r.draws).flat_map(|d| d.x.clone()).collect::<Vec<f64>>()
+    };
+    let whole = draws(u64::MAX);
+    assert!(whole.iter().all(|x| x.is_finite()) && whole == draws(7));
+}
+
+/// A fitted transport comes back from its record with the same bits.
+#[test]
+fn transports_come_back_from_their_records() {
+    for text in [SCALING, AFFINE] {
+        let mut run = run(text);
+        while run.progress().0 != Stage::Sampling {
+            run.advance(u64::MAX).unwrap();
+        }
+        let config = config(text);
+        let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
+        let Acceleration::Fitted(fit) = plan.acceleration else { panic!("nothing is fitted") };
+        let fitted = run.fitted().expect("a fit was made");
+        let again = fit.rebuild(&fitted.record).unwrap();
+        let sampler = run.sampler();
+        let dim = sampler.path.dim();
+        let x: Vec<f64> = collected_point(&run);
+        let mut points = Points::zeros(1, dim);
+        points.x = Batch::from_vec(dim, x);
+        let interval = sampler.schedule.interval(1);
+        sampler.path.evaluate(&[interval.lower], &mut points).unwrap();
+        let travellers = Travellers { row: vec![0], key: vec![0], pair: vec![1], interval: vec![interval] };
+        let end = |accelerator: &dyn Accelerator| {
+            let mut journey = Journey::new(1, dim);
+            journey.begin(&points, &[0]);
+            let streams = &sampler.streams;
+            let path = &*sampler.path;
+            accelerator.travel(Direction::Forward, path, streams, 1, &travellers, &mut journey).unwrap();
+            (journey.points.x, journey.log_weight)
+        };
+        assert_eq!(end(&*fitted.accelerator), end(&*again.accelerator), "{text}");
+        assert!(fit.rebuild(&fitted.record[1..]).is_err() && fit.rebuild(&fitted.record[8..]).is_err());
+    }
+}
+
+/// The start of the molecule, in the coordinates of the run.
+fn collected_point(run: &Run) -> Vec<f64> {
+    let dim = run.sampler().path.dim();
+    let mut x = Batch::zeros(1, dim);
+    run.sampler().path.draw_reference(
+        &run.sampler().streams,
+        sterna::streams::Phase::Start.into(),
+        0,
+        &[0],
+        &mut x,
+    );
+    x.row(0).to_vec()
+}
+
+#[test]
+fn trajectories_are_kept_chain_by_chain() {
+    let text = "[output]\ntrajectories = true\nevery = 4\n[run]\nthin = 4";
+    let mut run = run(text);
+    run.complete().unwrap();
+    let record = run.records().next().unwrap();
+    let dim = run.sampler().path.dim();
+    let ladders = record.draws.len();
+    assert_eq!(record.trajectories.len(), 4 * ladders);
+    assert!(record.trajectories.iter().all(|points| points.len() == 10 * dim));
+    // The last chain is the target, whose draws are kept at the same times.
+    for (ladder, draws) in record.draws.iter().enumerate() {
+        assert_eq!(draws.x, record.trajectories[4 * ladder + 3]);
+    }
+}

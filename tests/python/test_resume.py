@@ -1,0 +1,180 @@
+"""Runs that are stopped, killed or starved go on as if nothing had happened: same draws, same summary."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from sterna_cli import PROGRAM, sterna
+
+# A small trained run with all stages: tuning, collecting, training (twice), burn-in, sampling.
+TRAINED = """
+seed = 5
+[target]
+kind = "gmm"
+dim = 2
+[chains]
+count = 4
+ensembles = 3
+[schedule]
+rounds = 3
+iterations = 400
+[accelerator]
+kind = "cmcd"
+steps = 2
+[network]
+layers = 2
+width = 16
+[training]
+rounds = 2
+collect = 500
+steps = 400
+batch = 32
+[run]
+iterations = 20000
+burn_in = 2000
+thin = 5
+checkpoint_seconds = 0.0
+"""
+
+KILLS = int(os.environ.get("STERNA_KILLS", "6"))
+
+
+def compared(folder):
+    """The summary without what a clock says."""
+    summary = json.loads((folder / "summary.json").read_text())
+    del summary["time"]
+    del summary["compute_normalised_round_trips"]["per_second"]
+    summary.pop("break_even", None)
+    return summary
+
+
+def same(folder, other):
+    assert compared(folder) == compared(other)
+    for file in ("draws.nc", "transport.safetensors"):
+        if (other / file).exists():
+            assert (folder / file).read_bytes() == (other / file).read_bytes(), file
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The run that nobody disturbed, and how long it took."""
+    folder = tmp_path_factory.mktemp("whole")
+    config = folder / "c.toml"
+    config.write_text(TRAINED)
+    begin = time.monotonic()
+    done = sterna("run", config, "--out", folder / "run", "--threads", 1)
+    assert done.returncode == 0, done.stderr
+    return config, folder / "run", time.monotonic() - begin
+
+
+def stage_of(folder):
+    """Where the last checkpoint stands, as the log tells after a resume."""
+    lines = (folder / "log.jsonl").read_text().splitlines()
+    return [e["stage"].split("(")[0] for e in map(json.loads, lines) if e["event"] == "resume"]
+
+
+def test_killed_runs_resume_to_the_same_bits(whole, tmp_path):
+    config, undisturbed, seconds = whole
+    out = tmp_path / "run"
+    moments = random.Random(20)
+    command = [PROGRAM, "run", config, "--out", out]
+    kills = 0
+    begin = time.monotonic()
+    # Kills are spread over the length of the run, and their number is what counts: with luck a process
+    # lives to the end before all are spent, and the run begins again elsewhere.
+    for attempt in range(10 * KILLS):
+        threads = str(moments.choice([1, 2, 3]))
+        process = subprocess.Popen([*map(str, command), "--threads", threads],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            _, errors = process.communicate(timeout=moments.uniform(0.02, 2.0 * seconds / max(KILLS - 1, 1)))
+            assert process.returncode == 0, errors
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            kills += 1
+        if process.returncode == 0:
+            same(out, undisturbed)
+            if kills >= KILLS:
+                break
+            shutil.rmtree(out)
+        # Killed before the folder held a config, it has to begin anew.
+        command = [PROGRAM, "resume", out] if (out / "config.toml").exists() else [PROGRAM, "run", config, "--out", out]
+        if kills >= KILLS and time.monotonic() - begin > 3 * seconds:
+            done = sterna(*command[1:])
+            assert done.returncode == 0, done.stderr
+            same(out, undisturbed)
+            break
+    assert kills >= KILLS
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_says_how_to_go_on(whole, tmp_path, stop):
+    config, undisturbed, seconds = whole
+    out = tmp_path / "run"
+    process = subprocess.Popen([PROGRAM, "run", config, "--out", out], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    time.sleep(0.3 * seconds)
+    process.send_signal(stop)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and f"sterna resume {out}" in errors, errors
+    done = sterna("resume", out, "--threads", 2, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads((out / "summary.json").read_text())
+    same(out, undisturbed)
+
+
+def small(out, *more, iterations=3000):
+    settings = ["target.kind=normal", "target.dim=2", "chains.count=3", "schedule.rounds=2", "schedule.iterations=200",
+                f"run.iterations={iterations}"]
+    return sterna("run", "--out", out, *(part for s in settings for part in ("--set", s)), *more)
+
+
+def test_a_finished_run_can_be_made_longer(tmp_path):
+    assert small(tmp_path / "short").returncode == 0
+    assert small(tmp_path / "long", iterations=8000).returncode == 0
+    done = sterna("resume", tmp_path / "short", "--iterations", 8000)
+    assert done.returncode == 0, done.stderr
+    same(tmp_path / "short", tmp_path / "long")
+    assert (tmp_path / "short/config.toml").read_text() == (tmp_path / "long/config.toml").read_text()
+    shorter = sterna("resume", tmp_path / "short", "--iterations", 5000)
+    assert shorter.returncode == 2 and "longer, not shorter" in shorter.stderr
+    # Nothing to do is no error.
+    assert sterna("resume", tmp_path / "short").returncode == 0
+    same(tmp_path / "short", tmp_path / "long")
+
+
+def test_bad_checkpoints_are_refused_and_nothing_is_changed(tmp_path):
+    out = tmp_path / "run"
+    assert small(out).returncode == 0
+    state = out / "checkpoint" / "state"
+    good = state.read_bytes()
+    config = (out / "config.toml").read_text()
+    edited = bytearray(good)
+    edited[len(good) // 2] ^= 1
+    other_format = good[:8] + b"\x63\0\0\0" + good[12:]
+    cases = [(good[:-7], "truncated"), (bytes(edited), "checksum"), (other_format, "format 99"), (b"", "not written")]
+    for bytes_, part in cases:
+        state.write_bytes(bytes_)
+        before = {f: f.read_bytes() for f in out.rglob("*") if f.is_file() and f.name != "lock"}
+        done = sterna("resume", out)
+        assert done.returncode == 2 and part in done.stderr and str(state) in done.stderr, done.stderr
+        assert before == {f: f.read_bytes() for f in out.rglob("*") if f.is_file() and f.name != "lock"}
+    state.write_bytes(good)
+    for old, new, part in [("leapfrog_steps = 5", "leapfrog_steps = 6", "explorer.leapfrog_steps is 6 now, but was 5"),
+                           ("seed = 1", "seed = 2", "seed is 2 now, but was 1"),
+                           ("iterations = 3000", "iterations = 2000", "run.iterations is 2000 now, but was 3000")]:
+        assert old in config
+        (out / "config.toml").write_text(config.replace(old, new))
+        done = sterna("resume", out)
+        assert done.returncode == 2 and part in done.stderr, done.stderr
+    (out / "config.toml").write_text(config)
+    assert sterna("resume", out).returncode == 0
+    missing = sterna("resume", tmp_path / "nowhere")
+    assert missing.returncode == 2 and "nowhere" in missing.stderr
