@@ -42,6 +42,8 @@ pub struct Folder {
     pub draws: Option<Sample>,
     /// Exact draws of the same coordinates, where the target can draw.
     pub exact: Option<Sample>,
+    /// `phi_psi.json`, where the target is a molecule.
+    pub angles: Option<Value>,
     /// When the run began, in seconds since 1970.
     pub began: Option<f64>,
 }
@@ -68,13 +70,14 @@ impl Folder {
         let summary = json("summary.json")?;
         // Folders of older versions have no traces: their reports show less.
         let traces = json("traces.json").ok().and_then(|value| serde_json::from_value(value).ok());
+        let angles = json("phi_psi.json").ok();
         let began = text("log.jsonl").ok().and_then(|log| {
             let first: Value = serde_json::from_str(log.lines().next()?).ok()?;
             first["time"].as_f64()
         });
         let draws = read_draws(&folder.join("draws.nc"), &slowest(&summary));
         let exact = draws.as_ref().and_then(|draws| exact_draws(&config, &draws.coordinates));
-        Ok(Self { config, config_text, summary, traces, draws, exact, began })
+        Ok(Self { config, config_text, summary, traces, draws, exact, angles, began })
     }
 }
 
