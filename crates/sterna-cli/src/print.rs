@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
 use std::path::Path;
 use sterna_run::builtin::{self, BUILTINS};
 use sterna_run::chemistry::{Observed, Population};
-use sterna_run::config::{Config, TargetConfig};
+use sterna_run::config::{Config, Count, TargetConfig};
 use sterna_run::payoff::Payoff;
 use sterna_run::summary::Summary;
 
@@ -46,10 +46,15 @@ pub fn targets() {
 pub fn demo_introduction(config: &Config) {
     println!(
         "Demo: a mixture of 40 narrow Gaussians in {} dimensions. A single chain would stay in the mode where it\n\
-         started; here {} ladders of chains lead from one broad Gaussian (the reference) to the mixture (the target),\n\
-         and replicas carry news of all modes up and down the ladder.\n",
+         started. A ladder of {} chains leads from one broad Gaussian (the reference) to the mixture (the target), and\n\
+         replicas carry news of all modes up and down it, where swaps let them pass. Plain swaps hardly do, here. So the\n\
+         ladder is tuned, a normalising flow is trained to carry proposals from chain to chain, and then everything is\n\
+         frozen and sampled: draws and log Z are exact whatever the flow has learned.\n",
         config.target.dim.unwrap_or(10),
-        config.chains.ensembles,
+        match &config.chains.count {
+            Count::Number(n) => n.to_string(),
+            Count::Word(word) => word.clone(),
+        },
     );
 }
 
@@ -131,9 +136,13 @@ pub fn summary(summary: &Summary, folder: &Path) {
 fn comparison(payoff: &Payoff) {
     let mut rows =
         table(&["round trips", "per 1000 iterations", "per million evaluations", "per processor-second"]);
-    let plain = if payoff.plain_counted { "plain swaps" } else { "plain swaps (predicted)" };
+    let (seen, iterations) = payoff.plain_seen;
+    let plain = match payoff.plain_counted {
+        true => "plain swaps".to_string(),
+        false => format!("plain swaps (predicted; {seen} seen in {iterations} iterations)"),
+    };
     let all = [
-        (plain, &payoff.plain),
+        (plain.as_str(), &payoff.plain),
         ("accelerated, sampling alone", &payoff.sampling),
         ("accelerated, everything counted", &payoff.everything),
     ];

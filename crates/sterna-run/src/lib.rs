@@ -29,17 +29,25 @@ pub use error::JobError;
 pub use job::{Changes, Observer, Progress, resume, run, sample};
 pub use summary::Summary;
 
-/// The built-in demo.
+/// The built-in demo: a target on which plain swaps hardly bring a round trip.
 pub const DEMO: &str = "\
 seed = 1
 
 [target]
 kind = \"gmm\"
+dim = 50
 
 [chains]
-count = 12
-ensembles = 4
+count = 10
+ensembles = 2
+
+[accelerator]
+kind = \"flow\"
+
+[training]
+collect = 3000
+steps = 1500
 
 [run]
-iterations = 50000
+iterations = 20000
 ";

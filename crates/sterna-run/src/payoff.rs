@@ -26,6 +26,8 @@ pub struct Payoff {
     pub plain: Yield,
     /// Whether the plain round trips were counted, or are what their rejections predict.
     pub plain_counted: bool,
+    /// Plain round trips that were seen, and in how many iterations.
+    pub plain_seen: (u64, u64),
     /// The accelerated sampler, its making left aside.
     pub sampling: Yield,
     /// The same with tuning, collecting and training counted in.
@@ -120,6 +122,7 @@ impl Payoff {
         Some(Self {
             plain: of(0),
             plain_counted: counted,
+            plain_seen: (plain.round_trips, plain.iterations),
             sampling: of(1),
             everything: Yield {
                 per_iteration: costs.rate[1],
@@ -144,6 +147,7 @@ impl Payoff {
         json!({
             "plain": of(&self.plain),
             "plain_counted": self.plain_counted,
+            "plain_seen": {"round_trips": self.plain_seen.0, "iterations": self.plain_seen.1},
             "sampling": of(&self.sampling),
             "everything": of(&self.everything),
             "evaluation_cost_s": self.evaluation_cost_s,
