@@ -55,7 +55,7 @@ pub struct StiffFlow {
 impl StiffFlow {
     /// 1 for coordinates that layer `i` keeps: none, every other one, the odd ones, every other pair, …
     fn kept(&self, i: usize) -> Vec<f64> {
-        let keeps = |j: usize| i > 0 && ((j >> ((i - 1) / 2 % 5)) + i) % 2 == 0;
+        let keeps = |j: usize| i > 0 && ((j >> ((i - 1) / 2 % 5)) + i).is_multiple_of(2);
         (0..self.config.spread.len()).map(|j| f64::from(u8::from(keeps(j)))).collect()
     }
 

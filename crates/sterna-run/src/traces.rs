@@ -6,8 +6,8 @@ use sterna::trace::{LadderTrace, NO_ENERGY, RoundTrace};
 
 /// Bins of a histogram.
 const BINS: usize = 48;
-/// Values of a ladder that a histogram looks at, evenly spread.
-const VALUES: usize = 100_000;
+/// Works that a histogram looks at, evenly spread over ladders and time.
+const VALUES: usize = 200_000;
 
 /// Counts in bins of equal width.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -155,8 +155,9 @@ fn energies(ladders: &[&LadderTrace], chains: usize) -> (Option<f64>, Vec<Histog
 fn works(run: &Run, pair: usize) -> Works {
     let pairs = run.settings().chains - 1;
     let records = || run.records().flat_map(|r| r.counts.pairs.iter().skip(pair).step_by(pairs));
+    let most = (VALUES / run.settings().ensembles).max(100);
     let some = |values: &[f64]| -> Vec<f64> {
-        values.iter().step_by(values.len().div_ceil(VALUES).max(1)).copied().collect()
+        values.iter().step_by(values.len().div_ceil(most).max(1)).copied().collect()
     };
     let forward: Vec<f64> = records().flat_map(|r| some(&r.forward)).collect();
     let backward: Vec<f64> = records().flat_map(|r| some(&r.backward)).collect();

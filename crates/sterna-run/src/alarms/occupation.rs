@@ -13,8 +13,8 @@ use sterna_testkit::p_values::log_gamma;
 pub const FALSE_ALARM: f64 = 1e-4;
 
 const BATCHES: usize = 10;
-/// Draws of a batch that are looked at, and coordinates: enough for the eye, not too many for the clock.
-const BATCH_DRAWS: usize = 2000;
+/// Draws of a coordinate that are looked at, and coordinates: not too many for the clock.
+const DRAWS: usize = 100_000;
 const COORDINATES: usize = 256;
 
 /// Where halves disagree most.
@@ -39,7 +39,7 @@ pub fn disagreement(ladders: &[&Draws], dim: usize) -> Option<Disagreement> {
     if length < 10 {
         return None;
     }
-    let stride = length.div_ceil(BATCH_DRAWS);
+    let stride = length.div_ceil((DRAWS / (2 * BATCHES * ladders.len())).max(10));
     let coordinates: Vec<usize> = (0..dim).step_by(dim.div_ceil(COORDINATES)).collect();
     let comparisons = 3.0 * coordinates.len() as f64;
     let mut worst: Option<Disagreement> = None;
@@ -52,9 +52,9 @@ pub fn disagreement(ladders: &[&Draws], dim: usize) -> Option<Disagreement> {
         let batches: Vec<Vec<f64>> =
             ladders.iter().flat_map(|ladder| (0..2 * BATCHES).map(|b| batch(ladder, b))).collect();
         let mut all: Vec<f64> = batches.concat();
-        all.sort_unstable_by(f64::total_cmp);
         for quarter in 1..4 {
-            let threshold = all[quarter * all.len() / 4];
+            let place = quarter * all.len() / 4;
+            let threshold = *all.select_nth_unstable_by(place, f64::total_cmp).1;
             let below = |batch: &Vec<f64>| {
                 batch.iter().filter(|x| **x < threshold).count() as f64 / batch.len() as f64
             };

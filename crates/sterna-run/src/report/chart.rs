@@ -287,6 +287,19 @@ impl Chart {
         );
     }
 
+    /// Many rectangles of one colour: left, low, right and high of each.
+    pub fn cells(&mut self, class: &str, cells: &[[f64; 4]]) {
+        let mut path = String::new();
+        for &[left, low, right, high] in cells {
+            let (x, y) = (self.at_x(left), self.at_y(high));
+            let (w, h) = (short(self.at_x(right) - x), short(self.at_y(low) - y));
+            let _ = write!(path, "M{} {}h{w}v{h}h-{w}z", short(x), short(y));
+        }
+        if !path.is_empty() {
+            let _ = write!(self.marks, "<path class=\"cell {class}\" d=\"{path}\"/>");
+        }
+    }
+
     /// A dot.
     pub fn dot(&mut self, class: &str, x: f64, y: f64, radius: f64) {
         if x.is_finite() && y.is_finite() {

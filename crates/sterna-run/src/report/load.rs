@@ -13,6 +13,9 @@ use sterna::streams::{Phase, Streams};
 /// Coordinates that are shown, and draws of all ladders that are looked at.
 const COORDINATES: usize = 8;
 const DRAWS: usize = 100_000;
+/// Numbers that are read of a file, and in how many pieces of each ladder.
+const NUMBERS: usize = 50_000_000;
+const BLOCKS: usize = 64;
 /// Exact draws to compare with.
 const EXACT: usize = 20_000;
 
@@ -39,6 +42,8 @@ pub struct Folder {
     pub draws: Option<Sample>,
     /// Exact draws of the same coordinates, where the target can draw.
     pub exact: Option<Sample>,
+    /// `phi_psi.json`, where the target is a molecule.
+    pub angles: Option<Value>,
     /// When the run began, in seconds since 1970.
     pub began: Option<f64>,
 }
@@ -65,13 +70,14 @@ impl Folder {
         let summary = json("summary.json")?;
         // Folders of older versions have no traces: their reports show less.
         let traces = json("traces.json").ok().and_then(|value| serde_json::from_value(value).ok());
+        let angles = json("phi_psi.json").ok();
         let began = text("log.jsonl").ok().and_then(|log| {
             let first: Value = serde_json::from_str(log.lines().next()?).ok()?;
             first["time"].as_f64()
         });
         let draws = read_draws(&folder.join("draws.nc"), &slowest(&summary));
         let exact = draws.as_ref().and_then(|draws| exact_draws(&config, &draws.coordinates));
-        Ok(Self { config, config_text, summary, traces, draws, exact, began })
+        Ok(Self { config, config_text, summary, traces, draws, exact, angles, began })
     }
 }
 
@@ -93,13 +99,16 @@ fn read_draws(path: &Path, coordinates: &[usize]) -> Option<Sample> {
     let coordinates: Vec<usize> = coordinates.iter().copied().filter(|&j| j < dim).collect();
     let stride = (ladders * draws).div_ceil(DRAWS).max(1);
     let mut values = vec![Vec::new(); coordinates.len()];
-    // Some millions of numbers at a time.
-    let block = ((1 << 22) / dim).max(1);
+    // A file of many gigabytes is not read whole: of each of some blocks, only the beginning.
+    let blocks = BLOCKS.min(draws);
+    let whole = ladders * draws * dim <= NUMBERS;
+    let part = (NUMBERS / (ladders * blocks * dim)).max(1);
     for ladder in 0..ladders {
-        for first in (0..draws).step_by(block) {
-            let rows = block.min(draws - first);
+        for block in 0..blocks {
+            let (first, end) = (block * draws / blocks, (block + 1) * draws / blocks);
+            let rows = if whole { end - first } else { part.min(end - first) };
             let x: Vec<f64> = data.read_slice(&[ladder, first, 0], &[1, rows, dim]).ok()?;
-            for row in (0..rows).filter(|row| (first + row).is_multiple_of(stride)) {
+            for row in (0..rows).filter(|row| !whole || (first + row).is_multiple_of(stride)) {
                 for (out, &j) in values.iter_mut().zip(&coordinates) {
                     out.push(x[row * dim + j]);
                 }

@@ -5,6 +5,7 @@ mod cost;
 mod draws;
 mod free_energy;
 mod ladder;
+mod molecule;
 mod training;
 mod tuning;
 
@@ -27,6 +28,7 @@ pub fn all(folder: &Folder) -> Vec<Section> {
     let sections = [
         communication::section(folder),
         free_energy::section(folder),
+        molecule::section(folder),
         draws::section(folder),
         ladder::section(folder),
         training::section(folder),

@@ -31,9 +31,17 @@ pub fn section(folder: &Folder) -> Option<Section> {
     .filter(|e| e.1 > 0.0)
     .collect();
     let figures = [
-        bars("cost-time", "Time by stage", "seconds", &seconds, duration),
-        bars("cost-evaluations", "Evaluations by stage", "points evaluated", &points, |n| count(n as u64)),
+        bars("cost-time", "Time by stage", "seconds", &seconds, duration, None),
+        bars(
+            "cost-evaluations",
+            "Evaluations by stage",
+            "points evaluated",
+            &points,
+            |n| count(n as u64),
+            None,
+        ),
     ];
+    let figures: Vec<String> = figures.into_iter().flatten().chain(payoff(folder)).collect();
     let normalised = &summary["compute_normalised_round_trips"];
     Some(Section {
         id: "cost",
@@ -45,7 +53,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
             number(number_at(time, "iterations_per_second")),
             number(number_at(normalised, "all_evaluations"))
         ),
-        figures: figures.into_iter().flatten().collect(),
+        figures,
     })
 }
 
@@ -55,6 +63,7 @@ fn bars(
     unit: &str,
     rows: &[(&str, f64)],
     say: impl Fn(f64) -> String,
+    caption: Option<String>,
 ) -> Option<String> {
     let total: f64 = rows.iter().map(|r| r.1).sum();
     if rows.is_empty() || total <= 0.0 {
@@ -67,7 +76,7 @@ fn bars(
     let words = rows.iter().map(|r| format!("{}: {}", r.0, say(r.1))).collect::<Vec<_>>().join("; ");
     let mut chart = Chart::new(id, title, Axis::linear(unit, 0.0, 1.25 * most), y)
         .height(80.0 + 36.0 * n)
-        .caption(format!("{} in all.", say(total)))
+        .caption(caption.unwrap_or_else(|| format!("{} in all.", say(total))))
         .description(words);
     for (i, &(name, value)) in rows.iter().enumerate() {
         let at = n - 1.0 - i as f64;
@@ -76,4 +85,34 @@ fn bars(
         chart.tip(value, at, format!("{name}: {} ({})", say(value), percent(value / total)));
     }
     Some(chart.figure())
+}
+
+/// Round trips for a million evaluations, with plain swaps and with the transport.
+fn payoff(folder: &Folder) -> Option<String> {
+    let payoff = &folder.summary["payoff"];
+    let of = |key: &str| 1e6 * number_at(&payoff[key], "per_evaluation");
+    let rows: Vec<(&str, f64)> = [
+        ("plain swaps", of("plain")),
+        ("with the transport", of("sampling")),
+        ("its making included", of("everything")),
+    ]
+    .into_iter()
+    .filter(|row| row.1.is_finite())
+    .collect();
+    let even = folder.summary["break_even"]["iterations"].as_f64();
+    let words = match even {
+        Some(n) => format!(
+            "At the present cost of an evaluation the transport pays for itself after {} iterations.",
+            count(n as u64)
+        ),
+        None => "At the present cost of an evaluation plain swaps make more round trips a second.".into(),
+    };
+    bars(
+        "payoff",
+        "Does the transport pay?",
+        "round trips for a million evaluations of the target",
+        &rows,
+        number,
+        Some(words),
+    )
 }
