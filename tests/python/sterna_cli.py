@@ -1,11 +1,12 @@
 """Runs the program as a user does."""
 
 import json
+import os
 import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).parents[2]
-PROGRAM = ROOT / "target" / "release" / "sterna"
+PROGRAM = pathlib.Path(os.environ.get("STERNA_PROGRAM", ROOT / "target" / "release" / "sterna"))
 
 
 def sterna(*arguments, folder=None):

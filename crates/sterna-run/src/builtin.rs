@@ -2,6 +2,7 @@
 
 use crate::config::{Numbers, TargetConfig, known};
 use crate::error::JobError;
+use crate::library::LibraryTarget;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal};
@@ -41,8 +42,17 @@ pub const BUILTINS: [Builtin; 6] = [
 
 /// The target that a config names.
 pub fn target(config: &TargetConfig) -> Result<Arc<dyn Target>, JobError> {
-    let kinds: Vec<&str> = BUILTINS.iter().map(|b| b.kind).collect();
+    let kinds: Vec<&str> = BUILTINS.iter().map(|b| b.kind).chain(["library"]).collect();
     known("target.kind", &config.kind, &kinds)?;
+    if config.kind == "library" {
+        return Ok(Arc::new(LibraryTarget::load(config)?));
+    }
+    if config.library.is_some() || config.symbol.is_some() {
+        return Err(JobError::Config(format!(
+            "target.library and target.symbol belong to kind = \"library\", not \"{}\"",
+            config.kind
+        )));
+    }
     let builtin = BUILTINS.iter().find(|b| b.kind == config.kind).expect("just checked");
     let dim = config.dim.unwrap_or(builtin.dim.0);
     let possible = match builtin.dim.1 {
@@ -75,6 +85,13 @@ pub fn target(config: &TargetConfig) -> Result<Arc<dyn Target>, JobError> {
 
 /// The same target inside graphs, for losses.
 pub fn graph_target(config: &TargetConfig) -> Result<Arc<dyn GraphTarget>, JobError> {
+    if config.kind == "library" {
+        return Err(JobError::Config(
+            "a transport cannot be trained on target.kind = \"library\"; use accelerator.kind = \"affine\", or \"cmcd\" \
+             with drift = \"none\""
+                .into(),
+        ));
+    }
     let dim = target(config)?.dim();
     Ok(match config.kind.as_str() {
         "gmm" => Arc::new(Gmm::paper(dim)),

@@ -47,6 +47,12 @@ pub struct TargetConfig {
     /// `normal`: mean of each coordinate, or one for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<Numbers>,
+    /// `library`: the shared library, from the current folder if the path is not absolute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
+    /// `library`: the function that it exports, `sterna_evaluate` if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
 }
 
 /// One number for all, or one for each.
@@ -250,7 +256,7 @@ impl Default for Config {
 
 impl Default for TargetConfig {
     fn default() -> Self {
-        Self { kind: "gmm".into(), dim: None, precision: None, mean: None }
+        Self { kind: "gmm".into(), dim: None, precision: None, mean: None, library: None, symbol: None }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::checkpoint::checksum;
 use crate::error::JobError;
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -65,18 +65,17 @@ impl StoredDraws {
             return Err(format!("they are truncated: {there} bytes of {bytes} are there"));
         }
         let damaged = || "they were damaged or edited".to_string();
-        let mut reader = io::BufReader::with_capacity(1 << 20, &self.file);
         let mut buffer = Vec::new();
         while self.bytes < bytes {
             let mut header = [0; HEADER as usize];
-            reader.read_exact(&mut header).map_err(text)?;
+            self.file.read_exact_at(&mut header, self.bytes).map_err(text)?;
             let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
             let draws = number(0);
             let length = draws.checked_mul(self.draw_bytes()).filter(|&l| l > 0 && l <= bytes - self.bytes);
             // The file is at least that long, so the length is no lie about memory either.
             let length = length.ok_or_else(damaged)?;
             buffer.resize(length as usize, 0);
-            reader.read_exact(&mut buffer).map_err(text)?;
+            self.file.read_exact_at(&mut buffer, self.bytes + HEADER).map_err(text)?;
             if checksum(&buffer) != number(8) {
                 return Err(damaged());
             }
@@ -158,7 +157,13 @@ impl StoredDraws {
     }
 
     /// One column: within an ensemble's part of a piece it lies behind `before` bytes for each draw.
-    fn read(&self, ensemble: usize, wanted: Range<usize>, before: usize, width: usize) -> io::Result<Vec<u8>> {
+    fn read(
+        &self,
+        ensemble: usize,
+        wanted: Range<usize>,
+        before: usize,
+        width: usize,
+    ) -> io::Result<Vec<u8>> {
         let mut out = vec![0; wanted.len() * width];
         let mut done = 0;
         let first = self.pieces.partition_point(|p| p.draws.end <= wanted.start);
