@@ -120,7 +120,8 @@ def test_a_stopped_run_says_how_to_go_on(whole, tmp_path, stop):
     out = tmp_path / "run"
     process = subprocess.Popen([PROGRAM, "run", config, "--out", out], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
-    time.sleep(0.3 * seconds)
+    wait_for(lambda: (out / "checkpoint" / "state").exists())
+    time.sleep(0.1 * seconds)
     process.send_signal(stop)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1 and f"sterna resume {out}" in errors, errors
@@ -178,3 +179,111 @@ def test_bad_checkpoints_are_refused_and_nothing_is_changed(tmp_path):
     assert sterna("resume", out).returncode == 0
     missing = sterna("resume", tmp_path / "nowhere")
     assert missing.returncode == 2 and "nowhere" in missing.stderr
+
+
+ENDLESS = ["--set", "run.iterations=500000000", "--set", "run.thin=1000", "--set", "target.kind=normal", "--set",
+           "target.dim=2", "--set", "chains.count=3", "--set", "schedule.rounds=1", "--set", "run.checkpoint_seconds=0.2"]
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def endless(tmp_path):
+    """A run that goes on until it is stopped, with draws on disk."""
+    out = tmp_path / "run"
+    process = subprocess.Popen([PROGRAM, "run", "--out", out, *ENDLESS], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: (out / "draws.nc").exists() and (out / "summary.json").exists() or process.poll() is not None)
+    yield out, process
+    process.kill()
+    process.communicate()
+
+
+def test_results_can_be_read_while_the_run_goes_on(endless):
+    import arviz
+    out, process = endless
+    seen = []
+    for _ in range(5):
+        found = json.loads((out / "summary.json").read_text())
+        assert found["finished"] is False
+        draws = arviz.from_netcdf(out / "draws.nc").posterior["x"]
+        assert draws.shape[2] == 2 and draws.shape[1] > 0
+        seen.append(found["iterations"])
+        time.sleep(0.5)
+    assert seen == sorted(seen) and seen[-1] > seen[0]
+    assert process.poll() is None
+
+
+def test_two_runs_cannot_share_a_folder(endless):
+    out, process = endless
+    for command in (["resume", out], ["run", "--out", out]):
+        done = sterna(*command)
+        assert done.returncode == 2, done.stderr
+        assert str(process.pid) in done.stderr or "holds a run already" in done.stderr
+    assert process.poll() is None
+    # The lock of a killed process does not outlive it.
+    process.kill()
+    process.communicate()
+    process = subprocess.Popen([PROGRAM, "resume", out], stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and "stopped on request" in errors
+
+
+def test_the_second_interrupt_stops_at_once(endless):
+    out, process = endless
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 1
+    # Whatever was under way, the last checkpoint is whole.
+    process = subprocess.Popen([PROGRAM, "resume", out], stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and "stopped on request" in errors
+
+
+def limited(command, kilobytes):
+    """Runs with a bound on the size of files: the system answers like a full disk."""
+    import resource
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, kilobytes * 1024))
+
+    return subprocess.run([PROGRAM, *map(str, command)], preexec_fn=limit, capture_output=True, text=True, timeout=120)
+
+
+def test_a_full_disk_loses_nothing(tmp_path):
+    assert small(tmp_path / "whole", iterations=60000).returncode == 0
+    out = tmp_path / "run"
+    settings = ["target.kind=normal", "target.dim=2", "chains.count=3", "schedule.rounds=2", "schedule.iterations=200",
+                "run.iterations=60000", "run.checkpoint_seconds=0.0"]
+    done = limited(["run", "--out", out, *(part for s in settings for part in ("--set", s))], 400)
+    assert done.returncode == 1, done.stderr
+    assert "cannot write" in done.stderr and "make room" in done.stderr and f"sterna resume {out}" in done.stderr
+    assert not list(out.rglob("*.partial"))
+    # With room again, the run goes on and ends as if nothing had happened.
+    done = sterna("resume", out)
+    assert done.returncode == 0, done.stderr
+    same(out, tmp_path / "whole")
+
+
+def test_a_place_that_cannot_be_written_to(tmp_path):
+    done = small("/proc/nowhere/run")
+    assert done.returncode == 2 and "/proc/nowhere" in done.stderr
+    file = tmp_path / "file"
+    file.write_text("")
+    done = small(file / "run")
+    assert done.returncode == 2 and str(file) in done.stderr
+    if os.geteuid() != 0:
+        (tmp_path / "closed").mkdir(mode=0o500)
+        done = small(tmp_path / "closed" / "run")
+        assert done.returncode == 2 and "--out" in done.stderr

@@ -65,6 +65,16 @@ enum Command {
     },
     /// Speed on this machine
     Bench,
+    /// Loads a shared library and evaluates one point, in a process of its own that may crash
+    #[command(hide = true)]
+    ProbeLibrary {
+        /// The library
+        library: PathBuf,
+        /// The function
+        symbol: String,
+        /// Coordinates of a point, where the library does not say
+        dim: Option<usize>,
+    },
 }
 
 #[derive(Args)]
@@ -112,8 +122,12 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
+    if let Ok(program) = std::env::current_exe() {
+        sterna_run::library::probe_with(program);
+    }
     let outcome = match cli.command {
         Command::Run(arguments) => run(&arguments),
+        Command::ProbeLibrary { library, symbol, dim } => sterna_run::library::probe(&library, &symbol, dim),
         Command::Resume(arguments) => resume(&arguments),
         Command::Targets => {
             print::targets();

@@ -23,7 +23,7 @@ use crate::{Error, Real, Result};
 
 const METADATA: &str = "sterna";
 const FORMAT: &str = "sterna-transport";
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 const STATE: [&str; 3] = ["training.average", "training.first", "training.second"];
 
 /// The networks of this crate, as a description that a file can hold.
@@ -150,7 +150,8 @@ pub fn to_bytes<T: Real, D: Serialize>(
         metadata.insert("training".to_owned(), progress);
     }
     tensors.sort_by(|a, b| a.0.cmp(&b.0));
-    let sum = checksum(tensors.iter().map(|(name, _, bytes)| (&name[..], &bytes[..])));
+    let description = ("description", metadata["description"].as_bytes());
+    let sum = checksum(tensors.iter().map(|(name, _, bytes)| (&name[..], &bytes[..])).chain([description]));
     metadata.insert("checksum".to_owned(), sum);
     let views = tensors.iter().map(|(name, shape, bytes)| {
         let view = TensorView::new(dtype::<T>(), shape.clone(), bytes).expect("shape and bytes agree");
@@ -186,7 +187,10 @@ pub fn from_bytes<D: DeserializeOwned>(bytes: Vec<u8>, origin: &str) -> Result<S
         SafeTensors::deserialize(&bytes).map_err(|e| format(format!("truncated or damaged ({e})")))?;
     let mut all: Vec<_> = tensors.tensors();
     all.sort_by(|a, b| a.0.cmp(&b.0));
-    let sum = checksum(all.iter().map(|(name, view)| (&name[..], view.data())));
+    // The description as well: one that lies about sizes would be believed.
+    let described = metadata.get("description").map_or(&b""[..], |d| d.as_bytes());
+    let sum =
+        checksum(all.iter().map(|(name, view)| (&name[..], view.data())).chain([("description", described)]));
     if metadata.get("checksum") != Some(&sum) {
         return Err(format("its contents do not match its checksum".into()));
     }

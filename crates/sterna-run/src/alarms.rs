@@ -42,7 +42,7 @@ pub struct Alarm {
 pub struct Evidence<'a> {
     /// Estimates.
     pub results: &'a Results,
-    /// Draws of each ladder's target chain.
+    /// Draws of each ladder's target chain, or some of them, evenly spread.
     pub draws: Vec<&'a Draws>,
     /// Length of a point.
     pub dim: usize,
@@ -56,10 +56,10 @@ pub struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     /// What a run offers.
-    pub fn new(run: &'a Run, results: &'a Results, training: Option<&'a FitReport>) -> Self {
+    pub fn new(run: &Run, results: &'a Results, training: Option<&'a FitReport>, draws: &'a [Draws]) -> Self {
         Self {
             results,
-            draws: run.records().flat_map(|record| &record.draws).collect(),
+            draws: draws.iter().collect(),
             dim: run.sampler().path.dim(),
             wanted_acceptance: match run.settings().step_size {
                 StepSize::Adapt { acceptance } => Some(acceptance),

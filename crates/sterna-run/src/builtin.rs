@@ -2,6 +2,7 @@
 
 use crate::config::{Numbers, TargetConfig, known};
 use crate::error::JobError;
+use crate::library::LibraryTarget;
 use crate::molecules;
 use std::sync::Arc;
 use sterna::Target;
@@ -52,12 +53,21 @@ pub const BUILTINS: [Builtin; 8] = [
 
 /// The target that a config names.
 pub fn target(config: &TargetConfig) -> Result<Arc<dyn Target>, JobError> {
-    let kinds: Vec<&str> = BUILTINS.iter().map(|b| b.kind).collect();
+    let kinds: Vec<&str> = BUILTINS.iter().map(|b| b.kind).chain(["library"]).collect();
     known("target.kind", &config.kind, &kinds)?;
+    if config.kind == "library" {
+        return Ok(Arc::new(LibraryTarget::load(config)?));
+    }
     if config.is_molecule() {
         return Ok(Arc::new(molecules::molecule(config)?));
     }
     molecules::refuse_fields(config)?;
+    if config.library.is_some() || config.symbol.is_some() {
+        return Err(JobError::Config(format!(
+            "target.library and target.symbol belong to kind = \"library\", not \"{}\"",
+            config.kind
+        )));
+    }
     let builtin = BUILTINS.iter().find(|b| b.kind == config.kind).expect("just checked");
     let dim = config.dim.unwrap_or(builtin.dim.0);
     let possible = match builtin.dim.1 {

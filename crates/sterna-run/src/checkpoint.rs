@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! checkpoint/
+//!   draws     all draws so far, only ever appended to; the state says how much of it counts
 //!   state     magic, format, length, checksum; version, config, times; the run's own bytes. Replaced whole.
 //!   lock      held while a program works on the folder; holds its process number
 //! ```
@@ -30,6 +31,8 @@ pub struct Description {
     pub config: String,
     /// Seconds so far.
     pub times: Times,
+    /// How much of the draws belongs to it.
+    pub draws_bytes: u64,
 }
 
 /// A checkpoint as bytes.
@@ -84,7 +87,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Description, &[u8]), String> {
 }
 
 /// FNV-1a: notices accidents and edits, not malice.
-fn checksum(bytes: &[u8]) -> u64 {
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3))
 }
 
@@ -165,6 +168,11 @@ impl Store {
         self.folder.join("state")
     }
 
+    /// Where the draws are.
+    pub fn draws_path(&self) -> PathBuf {
+        self.folder.join("draws")
+    }
+
     /// Replaces the checkpoint.
     pub fn write(&self, description: &Description, state: &[u8]) -> Result<(), JobError> {
         write_whole(&self.state_path(), &encode(description, state))
@@ -230,6 +238,7 @@ mod tests {
             version: env!("CARGO_PKG_VERSION").into(),
             config: Config::default().to_toml(),
             times: Times::default(),
+            draws_bytes: 7,
         }
     }
 

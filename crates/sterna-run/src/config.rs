@@ -59,6 +59,12 @@ pub struct TargetConfig {
     /// `molecule`: a file whose first conformation is the start: .pdb, or .json or .csv in nm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub positions: Option<PathBuf>,
+    /// `library`: the shared library, from the current folder if the path is not absolute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
+    /// `library`: the function that it exports, `sterna_evaluate` if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
 }
 
 impl TargetConfig {
@@ -321,6 +327,8 @@ impl Default for TargetConfig {
             temperature: None,
             system: None,
             positions: None,
+            library: None,
+            symbol: None,
         }
     }
 }

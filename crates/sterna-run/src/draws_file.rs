@@ -16,6 +16,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::draws_store::StoredDraws;
 use rust_hdf5::{H5Dataset, H5File, H5Group, H5Type, Hdf5Error};
 
 /// Elements per chunk, 256 KiB of `f64`: several fit in the readers' default cache of one MiB.
@@ -121,6 +122,8 @@ pub struct DrawsFile<'a> {
     pub dim: usize,
     /// ArviZ's chains.
     pub ensembles: Vec<EnsembleDraws<'a>>,
+    /// Draws on disk, in place of `ensembles`.
+    pub stored: Option<&'a StoredDraws>,
     /// Beyond `lp` and `replica`.
     pub statistics: Vec<Statistic<'a>>,
     /// On the file and on both groups, after those that name this library.
@@ -131,7 +134,12 @@ impl<'a> DrawsFile<'a> {
     /// Draws of points with `dim` coordinates.
     pub fn new(dim: usize, ensembles: impl IntoIterator<Item = impl Into<EnsembleDraws<'a>>>) -> Self {
         let ensembles = ensembles.into_iter().map(Into::into).collect();
-        Self { dim, ensembles, statistics: Vec::new(), attributes: Vec::new() }
+        Self { dim, ensembles, stored: None, statistics: Vec::new(), attributes: Vec::new() }
+    }
+
+    /// Draws that lie on disk: they are never in memory all at once.
+    pub fn stored(dim: usize, stored: &'a StoredDraws) -> Self {
+        Self { stored: Some(stored), ..Self::new(dim, [] as [EnsembleDraws; 0]) }
     }
 
     /// Adds an attribute, or replaces the one of that name.
@@ -174,14 +182,21 @@ impl<'a> DrawsFile<'a> {
 
     /// The common number of draws; called after [`check`](Self::check).
     fn draws(&self) -> usize {
-        self.ensembles[0].log_density.len()
+        match self.stored {
+            Some(stored) => stored.draws(),
+            None => self.ensembles.first().map_or(0, |e| e.log_density.len()),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.stored.map_or(self.ensembles.len(), |s| s.ensembles())
     }
 
     fn check(&self) -> Result<(), DrawsFileError> {
-        let draws = self.ensembles.first().map_or(0, |e| e.log_density.len());
+        let draws = self.draws();
         // netCDF reads a dimension of length zero as unlimited.
         if draws == 0 || self.dim == 0 {
-            return Err(DrawsFileError::Empty { ensembles: self.ensembles.len(), draws, dim: self.dim });
+            return Err(DrawsFileError::Empty { ensembles: self.count(), draws, dim: self.dim });
         }
         let length = |variable: &str, ensemble, found, expected: usize| match found == expected {
             true => Ok(()),
@@ -199,8 +214,8 @@ impl<'a> DrawsFile<'a> {
             if taken || !first || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
                 return Err(DrawsFileError::Name { name: name.clone(), taken });
             }
-            if values.len() != self.ensembles.len() {
-                let (found, expected) = (values.len(), self.ensembles.len());
+            if values.len() != self.count() {
+                let (found, expected) = (values.len(), self.count());
                 return Err(DrawsFileError::Ensembles { variable: name.clone(), found, expected });
             }
             for (ensemble, part) in values.iter().enumerate() {
@@ -231,7 +246,7 @@ impl<'a> DrawsFile<'a> {
     }
 
     fn write_content(&self, file: &H5File) -> Result<(), Hdf5Error> {
-        let (ensembles, draws) = (self.ensembles.len(), self.draws());
+        let (ensembles, draws) = (self.count(), self.draws());
         self.write_attributes(&file.root_group())?;
 
         // Dimensions are numbered through the file, in order of creation.
@@ -241,20 +256,33 @@ impl<'a> DrawsFile<'a> {
         let draw = write_scale(&posterior, DRAW, draws, 1)?;
         let x_dim = write_scale(&posterior, X_DIM, self.dim, 2)?;
         let x = Variable::create::<f64>(&posterior, "x", &[&chain, &draw, &x_dim])?;
-        for (i, ensemble) in self.ensembles.iter().enumerate() {
-            x.write(i, |rows| Cow::Borrowed(&ensemble.x[rows.start * self.dim..rows.end * self.dim]))?;
+        for i in 0..ensembles {
+            x.write(i, |rows| match self.stored {
+                Some(stored) => Ok(stored.x(i, rows)?),
+                None => Ok(Cow::Borrowed(&self.ensembles[i].x[rows.start * self.dim..rows.end * self.dim])),
+            })?;
         }
 
         let sample_stats = file.create_group("sample_stats")?;
         self.write_attributes(&sample_stats)?;
         let chain = write_scale(&sample_stats, CHAIN, ensembles, 3)?;
         let draw = write_scale(&sample_stats, DRAW, draws, 4)?;
-        let lp: Vec<_> = self.ensembles.iter().map(|e| Values::Real(e.log_density)).collect();
-        let lp = write_statistic(&sample_stats, LP, &lp, [&chain, &draw])?;
-        describe(&lp, "log density of the target, not normalised")?;
-        let replica: Vec<_> = self.ensembles.iter().map(|e| Values::Count(e.replica)).collect();
-        let replica = write_statistic(&sample_stats, REPLICA, &replica, [&chain, &draw])?;
-        describe(&replica, "replica on the target chain")?;
+        let lp = Variable::create::<f64>(&sample_stats, LP, &[&chain, &draw])?;
+        for i in 0..ensembles {
+            lp.write(i, |rows| match self.stored {
+                Some(stored) => Ok(stored.log_density(i, rows)?),
+                None => Ok(Cow::Borrowed(&self.ensembles[i].log_density[rows])),
+            })?;
+        }
+        describe(&lp.dataset, "log density of the target, not normalised")?;
+        let replica = Variable::create::<i64>(&sample_stats, REPLICA, &[&chain, &draw])?;
+        for i in 0..ensembles {
+            replica.write(i, |rows| match self.stored {
+                Some(stored) => Ok(widen(&stored.replica(i, rows)?)),
+                None => Ok(widen(&self.ensembles[i].replica[rows])),
+            })?;
+        }
+        describe(&replica.dataset, "replica on the target chain")?;
         for Statistic { name, values } in &self.statistics {
             write_statistic(&sample_stats, name, values, [&chain, &draw])?;
         }
@@ -304,7 +332,7 @@ impl Variable {
     fn write<'a, T: H5Type>(
         &self,
         ensemble: usize,
-        part: impl Fn(Range<usize>) -> Cow<'a, [T]>,
+        part: impl Fn(Range<usize>) -> Result<Cow<'a, [T]>, Hdf5Error>,
     ) -> Result<(), Hdf5Error> {
         let draws = self.shape[1];
         let mut start = vec![0; self.shape.len()];
@@ -313,7 +341,7 @@ impl Variable {
             let rows = self.rows_per_chunk.min(draws - first);
             start[..2].copy_from_slice(&[ensemble, first]);
             count[..2].copy_from_slice(&[1, rows]);
-            self.dataset.write_slice(&start, &count, &part(first..first + rows))?;
+            self.dataset.write_slice(&start, &count, &part(first..first + rows)?)?;
         }
         Ok(())
     }
@@ -352,13 +380,15 @@ fn write_statistic(
     };
     for (ensemble, part) in values.iter().enumerate() {
         match part {
-            Values::Real(values) => variable.write(ensemble, |rows| Cow::Borrowed(&values[rows]))?,
-            Values::Count(values) => variable.write(ensemble, |rows| {
-                Cow::Owned(values[rows].iter().map(|&count| i64::from(count)).collect())
-            })?,
+            Values::Real(values) => variable.write(ensemble, |rows| Ok(Cow::Borrowed(&values[rows])))?,
+            Values::Count(values) => variable.write(ensemble, |rows| Ok(widen(&values[rows])))?,
         }
     }
     Ok(variable.dataset)
+}
+
+fn widen(counts: &[u32]) -> Cow<'static, [i64]> {
+    counts.iter().map(|&count| i64::from(count)).collect()
 }
 
 fn describe(dataset: &H5Dataset, text: &str) -> Result<(), Hdf5Error> {

@@ -4,16 +4,20 @@
 //! A checkpoint says how many bytes belong to it: what a crash left behind them is cut off.
 
 use crate::checkpoint::checksum;
+use crate::config::Config;
 use crate::error::JobError;
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use sterna::records::Draws;
 
 const HEADER: u64 = 16;
+
+/// Draws of a ladder that alarms are judged by.
+const MOST_JUDGED: usize = 1 << 17;
 
 /// Where a piece begins, and which draws it holds.
 #[derive(Clone, Debug)]
@@ -65,18 +69,17 @@ impl StoredDraws {
             return Err(format!("they are truncated: {there} bytes of {bytes} are there"));
         }
         let damaged = || "they were damaged or edited".to_string();
-        let mut reader = io::BufReader::with_capacity(1 << 20, &self.file);
         let mut buffer = Vec::new();
         while self.bytes < bytes {
             let mut header = [0; HEADER as usize];
-            reader.read_exact(&mut header).map_err(text)?;
+            self.file.read_exact_at(&mut header, self.bytes).map_err(text)?;
             let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
             let draws = number(0);
             let length = draws.checked_mul(self.draw_bytes()).filter(|&l| l > 0 && l <= bytes - self.bytes);
             // The file is at least that long, so the length is no lie about memory either.
             let length = length.ok_or_else(damaged)?;
             buffer.resize(length as usize, 0);
-            reader.read_exact(&mut buffer).map_err(text)?;
+            self.file.read_exact_at(&mut buffer, self.bytes + HEADER).map_err(text)?;
             if checksum(&buffer) != number(8) {
                 return Err(damaged());
             }
@@ -157,8 +160,39 @@ impl StoredDraws {
         Ok(bytes.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
     }
 
+    /// What alarms are judged by, and what chemists look at: all draws of a molecule, and of other targets at
+    /// most [`MOST_JUDGED`], evenly spread.
+    pub fn judged(&self, config: &Config) -> Result<Vec<Draws>, JobError> {
+        let most = if config.target.is_molecule() { usize::MAX } else { MOST_JUDGED };
+        let stride = self.draws().div_ceil(most).max(1);
+        let of = |ensemble: usize| {
+            let mut out = Draws::default();
+            // The last of each stretch, so that what is left out at the end is least.
+            for piece in &self.pieces {
+                let x = self.x(ensemble, piece.draws.clone())?;
+                let log_density = self.log_density(ensemble, piece.draws.clone())?;
+                let replica = self.replica(ensemble, piece.draws.clone())?;
+                for (i, draw) in piece.draws.clone().enumerate() {
+                    if (draw + 1).is_multiple_of(stride) {
+                        out.x.extend_from_slice(&x[i * self.dim..(i + 1) * self.dim]);
+                        out.log_density.push(log_density[i]);
+                        out.replica.push(replica[i]);
+                    }
+                }
+            }
+            Ok(out)
+        };
+        (0..self.ensembles).map(of).collect::<io::Result<_>>().map_err(JobError::file("read", &self.path))
+    }
+
     /// One column: within an ensemble's part of a piece it lies behind `before` bytes for each draw.
-    fn read(&self, ensemble: usize, wanted: Range<usize>, before: usize, width: usize) -> io::Result<Vec<u8>> {
+    fn read(
+        &self,
+        ensemble: usize,
+        wanted: Range<usize>,
+        before: usize,
+        width: usize,
+    ) -> io::Result<Vec<u8>> {
         let mut out = vec![0; wanted.len() * width];
         let mut done = 0;
         let first = self.pieces.partition_point(|p| p.draws.end <= wanted.start);

@@ -6,7 +6,9 @@ use crate::checkpoint::{self, Description, Store, write_whole};
 use crate::chemistry;
 use crate::config::{Config, Count};
 use crate::draws_file::{DrawsFile, Values};
+use crate::draws_store::StoredDraws;
 use crate::error::JobError;
+use crate::library;
 use crate::molecules;
 use crate::progress::{State, Watched};
 use crate::report;
@@ -22,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use sterna::path::AnnealingPath;
+use sterna::records::Draws;
 use sterna::run::{Run, Stage};
 use sterna::{Batch, Streams, plain_sampler};
 
@@ -66,7 +69,8 @@ pub fn sample(config: &Config, observer: &mut dyn Observer) -> Result<(Run, Summ
         while work.run.progress().0 != Stage::Finished && !observer.should_stop() {
             work.advance(observer)?;
         }
-        let summary = work.summary().ok_or(JobError::Interrupted)?;
+        let draws: Vec<Draws> = work.run.records().flat_map(|r| &r.draws).cloned().collect();
+        let summary = work.summary(&draws).ok_or(JobError::Interrupted)?;
         Ok((work.run, summary))
     })
 }
@@ -145,10 +149,20 @@ impl Work {
         Ok(())
     }
 
+    /// Dimension and ensembles.
+    fn shape(&self) -> (usize, usize) {
+        (self.run.sampler().path.dim(), self.config.chains.ensembles)
+    }
+
+    /// Numbers of draws that are in memory.
+    fn waiting_numbers(&self) -> usize {
+        self.run.records().flat_map(|r| &r.draws).map(|d| d.x.len()).sum()
+    }
+
     /// None before the first draw.
-    fn summary(&self) -> Option<Summary> {
+    fn summary(&self, draws: &[Draws]) -> Option<Summary> {
         let sampled = self.run.records().next().is_some_and(|r| r.counts.iterations > 0);
-        sampled.then(|| Summary::new(&self.config, self.steps, &self.run, &self.times))
+        sampled.then(|| Summary::new(&self.config, self.steps, &self.run, &self.times, draws))
     }
 }
 
@@ -203,6 +217,7 @@ pub(crate) fn date(seconds: u64) -> String {
 /// A stop before the first draw is an error; one after it gives a summary that is not finished.
 pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Result<Summary, JobError> {
     // Everything that can be refused is refused before anything is written.
+    let config = &library::with_absolute_path(config);
     let mut probe = config.clone();
     if probe.chains.count == Count::Word("auto".into()) {
         probe.chains.count = Count::Number(8);
@@ -268,9 +283,19 @@ pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> 
     config.run.iterations = changes.iterations.unwrap_or(config.run.iterations);
     pool(&config)?.install(|| {
         let work = Work::restore(config.within(folder), description.times, &state)?;
+        let (dim, ensembles) = work.shape();
+        let draws = StoredDraws::open(job.store.draws_path(), dim, ensembles, description.draws_bytes)?;
+        let sampled = work.run.records().next().map_or(0, |r| r.counts.iterations / work.config.run.thin);
+        if draws.draws() as u64 != sampled {
+            return Err(JobError::Config(format!(
+                "the checkpoint in {} has {} draws of {sampled}; nothing was changed",
+                folder.display(),
+                draws.draws()
+            )));
+        }
         job.log("resume", json!({"stage": format!("{:?}", work.run.progress().0)}))?;
         job.write_config(&work.config)?;
-        job.go(work)
+        job.go(work, draws)
     })
 }
 
@@ -292,17 +317,19 @@ impl<'a> Job<'a> {
         self.write_config(&config)?;
         self.log("start", json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;
         pool(&config)?.install(|| {
-            let work = Work::begin(&config)?;
-            self.checkpoint(&work)?;
+            let mut work = Work::begin(&config)?;
+            let (dim, ensembles) = work.shape();
+            let mut draws = StoredDraws::create(self.store.draws_path(), dim, ensembles)?;
+            self.checkpoint(&mut work, &mut draws)?;
             self.write_config(&work.config)?;
-            self.go(work)
+            self.go(work, draws)
         })
     }
 
     /// To the end, or until asked to stop.
-    fn go(mut self, work: Work) -> Result<Summary, JobError> {
+    fn go(mut self, mut work: Work, mut draws: StoredDraws) -> Result<Summary, JobError> {
         let folder = self.folder.to_owned();
-        let summary = self.work(work);
+        let summary = self.work(&mut work, &mut draws);
         self.observer.end(match &summary {
             Ok(Some(summary)) if summary.finished => State::Finished,
             Ok(_) => State::Stopped,
@@ -312,25 +339,33 @@ impl<'a> Job<'a> {
         summary.map_err(halted)?.ok_or(JobError::Stopped { folder: folder.clone() })
     }
 
-    fn work(&mut self, mut work: Work) -> Result<Option<Summary>, JobError> {
-        let (mut last, mut cost) = (Instant::now(), Duration::ZERO);
+    fn work(&mut self, work: &mut Work, draws: &mut StoredDraws) -> Result<Option<Summary>, JobError> {
+        let mut pace = Pace::new(work.config.run.checkpoint_seconds);
+        let mut draws_pace = Pace::new(work.config.run.checkpoint_seconds);
         while work.run.progress().0 != Stage::Finished && !self.observer.should_stop() {
             let before = work.run.progress().0;
             work.advance(&mut self.observer)?;
             let after = work.run.progress().0;
             let entered = std::mem::discriminant(&before) != std::mem::discriminant(&after);
-            // Large ones come less often: they take a twentieth of the time at most, unless asked for.
-            let seconds = work.config.run.checkpoint_seconds;
-            let wait = Duration::from_secs_f64(seconds).max(if seconds > 0.0 { 20 * cost } else { cost });
-            if after != Stage::Finished && (entered || last.elapsed() >= wait) {
-                let begin = Instant::now();
-                self.checkpoint(&work)?;
-                self.write_results(&work)?;
-                (last, cost) = (Instant::now(), begin.elapsed());
+            if after != Stage::Finished && (entered || pace.is_due()) {
+                let summary = pace.time(|| {
+                    self.checkpoint(work, draws)?;
+                    self.write_summary(work, draws)
+                })?;
+                // Written whole each time, so it has a pace of its own.
+                if draws_pace.is_due() {
+                    draws_pace.time(|| self.write_draws(work, draws, summary.as_ref()))?;
+                }
+            } else if work.waiting_numbers() > MOST_WAITING {
+                draws.append(&work.run.take_draws())?;
             }
         }
-        self.checkpoint(&work)?;
-        let summary = self.write_results(&work)?;
+        self.checkpoint(work, draws)?;
+        if let Some(fitted) = work.run.fitted().filter(|f| f.report.steps > 0) {
+            write_whole(&self.folder.join("transport.safetensors"), &fitted.record)?;
+        }
+        let summary = self.write_summary(work, draws)?;
+        self.write_draws(work, draws, summary.as_ref())?;
         if summary.is_some() {
             report::write(self.folder)?;
         }
@@ -340,11 +375,15 @@ impl<'a> Job<'a> {
         Ok(summary)
     }
 
-    fn checkpoint(&self, work: &Work) -> Result<(), JobError> {
+    /// Draws first: a state speaks of no draws that are not on disk.
+    fn checkpoint(&self, work: &mut Work, draws: &mut StoredDraws) -> Result<(), JobError> {
+        draws.append(&work.run.take_draws())?;
+        draws.sync()?;
         let description = Description {
             version: env!("CARGO_PKG_VERSION").into(),
             config: work.config.seen_from(self.folder).to_toml(),
             times: work.times,
+            draws_bytes: draws.bytes(),
         };
         self.store.write(&description, &work.run.save()?)
     }
@@ -355,19 +394,37 @@ impl<'a> Job<'a> {
         write_whole(&self.folder.join("config.toml"), text.as_bytes())
     }
 
-    /// What people and programs read, as far as it goes. Nothing before the first draw.
-    fn write_results(&self, work: &Work) -> Result<Option<Summary>, JobError> {
-        let Some(summary) = work.summary() else { return Ok(None) };
-        write_draws(&self.folder.join("draws.nc"), &work.run, &summary)?;
+    /// `summary.json`, as far as it goes; nothing before the first draw.
+    fn write_summary(&self, work: &Work, draws: &StoredDraws) -> Result<Option<Summary>, JobError> {
+        let Some(summary) = work.summary(&draws.judged(&work.config)?) else { return Ok(None) };
         chemistry::write_files(self.folder, &work.run, &summary)?;
-        if let (Some(_), Some(fitted)) = (&summary.training, work.run.fitted()) {
-            write_whole(&self.folder.join("transport.safetensors"), &fitted.record)?;
-        }
         let traces = Traces::new(&work.run, summary.config.accelerator.kind == "diffusion");
         let traces = serde_json::to_vec(&traces).expect("plain data");
         write_whole(&self.folder.join("traces.json"), &traces)?;
         write_whole(&self.folder.join("summary.json"), summary.to_json().as_bytes())?;
         Ok(Some(summary))
+    }
+
+    /// `draws.nc`: an ensemble is what ArviZ calls a chain.
+    fn write_draws(
+        &self,
+        work: &Work,
+        draws: &StoredDraws,
+        summary: Option<&Summary>,
+    ) -> Result<(), JobError> {
+        if draws.draws() == 0 {
+            return Ok(());
+        }
+        let series = summary.and_then(|s| s.molecule.as_ref()).into_iter().flat_map(|m| &m.series);
+        let file = DrawsFile::stored(work.run.sampler().path.dim(), draws);
+        let file = series.fold(file, |file, series| {
+            file.statistic(&series.name, series.values.iter().map(|values| Values::Real(values)))
+        });
+        let file = file
+            .attribute("seed", work.config.seed)
+            .attribute("target", work.config.target.kind.as_str())
+            .attribute("thin", work.config.run.thin);
+        Ok(file.write(&self.folder.join("draws.nc"))?)
     }
 
     /// `log.jsonl`: events with times.
@@ -384,25 +441,74 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Draws of the target chain, an ensemble being what ArviZ calls a chain.
-fn write_draws(path: &Path, run: &Run, summary: &Summary) -> Result<(), JobError> {
-    let draws: Vec<_> = run.records().flat_map(|r| &r.draws).cloned().collect();
-    if draws.iter().all(|d| d.replica.is_empty()) {
-        return Ok(());
+/// Numbers of draws that wait in memory before they go to disk, at a checkpoint at the latest.
+const MOST_WAITING: usize = 1 << 21;
+
+/// When something is due again: after the given seconds, and the later the longer it takes.
+struct Pace {
+    seconds: f64,
+    last: Instant,
+    cost: Duration,
+}
+
+impl Pace {
+    fn new(seconds: f64) -> Self {
+        Self { seconds, last: Instant::now(), cost: Duration::ZERO }
     }
-    let series = summary.molecule.iter().flat_map(|molecule| &molecule.series);
-    let file = series.fold(DrawsFile::new(summary.dim, &draws), |file, series| {
-        file.statistic(&series.name, series.values.iter().map(|values| Values::Real(values)))
-    });
-    let file = file
-        .attribute("seed", summary.config.seed)
-        .attribute("target", summary.config.target.kind.as_str())
-        .attribute("thin", summary.config.run.thin);
-    Ok(file.write(path)?)
+
+    fn is_due(&self) -> bool {
+        // At most a twentieth of the time; with zero seconds as often as can be.
+        let wait = Duration::from_secs_f64(self.seconds).max(20 * self.cost);
+        self.seconds == 0.0 || self.last.elapsed() >= wait
+    }
+
+    fn time<T>(&mut self, job: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let out = job();
+        (self.last, self.cost) = (Instant::now(), begin.elapsed());
+        out
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use sterna::paths::Geometric;
+    use sterna::{Batch, Evaluation, Target, targets::Normal};
+
+    struct Panics;
+
+    impl Target for Panics {
+        fn dim(&self) -> usize {
+            1
+        }
+
+        fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
+            assert!(x.as_slice().iter().all(|x| *x < 2.5), "no such orbital");
+            Normal::isotropic(1, 1.0).evaluate(x, out)
+        }
+    }
+
+    #[test]
+    fn a_panic_is_an_error_and_the_last_checkpoint_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let overrides = [("chains.count", "3"), ("seed", "4"), ("run.checkpoint_seconds", "0.0")];
+        let config = Config::parse("", &overrides).unwrap();
+        let path = Arc::new(Geometric::from_standard_normal(Panics));
+        let run = Run::new(path, config.settings().unwrap()).unwrap();
+        let mut work = Work { config, steps: 0, run, times: Times::default(), block: 1 };
+        let mut nobody = ();
+        let job = Job::open(folder.path(), &mut nobody).unwrap();
+        let mut draws = StoredDraws::create(job.store.draws_path(), 1, 1).unwrap();
+        job.checkpoint(&mut work, &mut draws).unwrap();
+        let error = job.go(work, draws).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("panicked") && message.contains("no such orbital"), "{message}");
+        assert!(message.contains("sterna resume") && error.exit_code() == 1, "{message}");
+        let (_, state) = Store::open(folder.path()).unwrap().read().unwrap().expect("a checkpoint");
+        assert!(!state.is_empty());
+    }
+
     #[test]
     fn dates() {
         assert_eq!(super::date(0), "19700101-000000");

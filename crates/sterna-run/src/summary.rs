@@ -7,6 +7,7 @@ use crate::payoff::Payoff;
 use serde_json::{Value, json};
 use sterna::acceleration::FitReport;
 use sterna::estimates::global_barrier;
+use sterna::records::Draws;
 use sterna::run::{Results, Run, Stage};
 
 /// Seconds by stage: on the clock, and of processors.
@@ -66,11 +67,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn new(config: &Config, steps: usize, run: &Run, times: &Times) -> Self {
+    /// `draws` of each ladder, or some of them evenly spread, are what alarms and chemists look at.
+    pub(crate) fn new(config: &Config, steps: usize, run: &Run, times: &Times, draws: &[Draws]) -> Self {
         let results = run.results();
         let training = run.fit_report().filter(|report| report.steps > 0).cloned();
-        let mut alarms = Evidence::new(run, &results, training.as_ref()).alarms();
-        let molecule = match chemistry::observe(config, run) {
+        let mut alarms = Evidence::new(run, &results, training.as_ref(), draws).alarms();
+        let molecule = match chemistry::observe(config, &results.schedule, draws) {
             Ok(molecule) => molecule,
             Err(error) => {
                 let message = format!("nothing can be said about the molecule: {error}");

@@ -136,7 +136,11 @@ impl<F: FitAtOnce> Fit for F {
     }
 
     fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
-        let collected = postcard::from_bytes(record).map_err(|e| Error::Saved(e.to_string()))?;
+        let collected: Collected = postcard::from_bytes(record).map_err(|e| Error::Saved(e.to_string()))?;
+        let dim = collected.local_variance.dim();
+        if !collected.is_sound(collected.schedule.chains(), dim) {
+            return Err(Error::Saved("its samples contradict each other".into()));
+        }
         let accelerator = self.fit(&collected)?;
         Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
     }
@@ -203,6 +207,18 @@ impl FitAtOnce for FitCmcd {
 }
 
 impl Collected {
+    /// Whether all parts belong to so many chains: a file may claim anything.
+    pub(crate) fn is_sound(&self, chains: usize, dim: usize) -> bool {
+        let rows = self.samples.first().map_or(0, Batch::rows);
+        self.schedule.chains() == chains
+            && self.samples.len() == chains
+            && rows > 1
+            && dim > 0
+            && self.samples.iter().all(|b| b.dim() == dim && b.rows() == rows)
+            && self.local_barrier.len() == chains
+            && (self.local_variance.rows(), self.local_variance.dim()) == (chains, dim)
+    }
+
     /// Variance of a step of each pair at its lower and at its upper chain: `noise` · (local variance) ·
     /// (barrier of the pair).
     pub fn step_variances(&self, noise: f64) -> Vec<[f64; 2]> {

@@ -54,6 +54,7 @@ impl IndexProcess {
     pub(crate) fn is_sound(&self, chains: usize) -> bool {
         let lengths = [self.replica_of_chain.len(), self.direction.len(), self.leg.len()];
         self.chain_of_replica.len() == chains
+            && self.round_trips < crate::records::MOST_COUNTED
             && lengths == [chains; 3]
             && self.direction.iter().all(|d| d.abs() == 1)
             && self.chain_of_replica.iter().enumerate().all(|(replica, &chain)| {

@@ -20,6 +20,9 @@ pub(crate) trait Ladders: Sized {
     fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool;
 }
 
+/// No count of a run comes near this: sums of two such numbers still fit.
+pub(crate) const MOST_COUNTED: u64 = 1 << 60;
+
 /// Local moves on one chain of one ladder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocalMoves {
@@ -157,6 +160,9 @@ impl Ladders for Counts {
             && self.local.len() == copies * chains
             && self.pairs.len() == copies * (chains - 1)
             && self.pairs.iter().all(|p| p.forward.len() == p.backward.len())
+            && self.pairs.iter().all(|p| p.proposed.max(p.accepted) < MOST_COUNTED)
+            && self.local.iter().all(|l| l.proposed.max(l.bad) < MOST_COUNTED)
+            && self.iterations < MOST_COUNTED
             && self.bad_point.as_ref().is_none_or(|b| b.point.len() == dim)
     }
 }
@@ -396,6 +402,14 @@ impl SamplingRecord {
     }
 }
 
+impl SamplingRecord {
+    /// Whether it can have been made with these ladders.
+    pub(crate) fn follows(&self, ensemble: &crate::Ensemble) -> bool {
+        let trips = ensemble.index.iter().map(|i| i.round_trips());
+        trips.zip(&self.round_trips_before).all(|(now, &before)| before <= now)
+    }
+}
+
 impl Recorder for SamplingRecord {
     fn record(&mut self, step: &Step) -> Result<()> {
         self.counts.add(step);
@@ -482,6 +496,7 @@ impl Ladders for SamplingRecord {
             && self.trajectories.iter().all(|points| points.len().is_multiple_of(dim))
             && self.every != Some(0)
             && self.thin > 0
+            && self.round_trips.iter().chain(&self.round_trips_before).all(|&n| n < MOST_COUNTED)
             && self.series.len() == copies * dim
             && self.series.iter().all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)
             && self.folded.len() == if self.counts.iterations < 2 * LATEST { 0 } else { copies }

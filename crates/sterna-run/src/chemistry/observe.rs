@@ -6,8 +6,9 @@ use crate::config::Config;
 use crate::error::JobError;
 use crate::molecules::run_molecule;
 use serde_json::{Map, Value, json};
+use sterna::Schedule;
 use sterna::estimates::{effective_sample_size, mean_with_error};
-use sterna::run::Run;
+use sterna::records::Draws;
 use sterna_molecule::{Backbone, Basin, ChiralCentre, Molecule, dihedral, distance};
 
 /// One number per draw of the target chain.
@@ -92,7 +93,7 @@ pub struct Observed {
 }
 
 /// Looks at a molecule's draws; other targets have nothing to show.
-pub fn observe(config: &Config, run: &Run) -> Result<Option<Observed>, JobError> {
+pub fn observe(config: &Config, schedule: &Schedule, draws: &[Draws]) -> Result<Option<Observed>, JobError> {
     if !config.target.is_molecule() {
         return Ok(None);
     }
@@ -129,7 +130,7 @@ pub fn observe(config: &Config, run: &Run) -> Result<Option<Observed>, JobError>
     molecule.mean_free().to_cartesian(molecule.start(), &mut start);
     let hands: Vec<f64> = centres.iter().map(|centre| centre.handedness(&start)).collect();
     let mut flipped: Vec<Vec<Vec<f64>>> = vec![Vec::new(); centres.len()];
-    for draws in run.records().flat_map(|record| &record.draws) {
+    for draws in draws {
         let rows = cartesian(&molecule, &draws.x);
         let rows = || rows.chunks_exact(3 * molecule.atoms());
         for one in &mut series {
@@ -173,7 +174,7 @@ pub fn observe(config: &Config, run: &Run) -> Result<Option<Observed>, JobError>
     let reference = config.reference.temperature.unwrap_or(crate::molecules::REFERENCE_TEMPERATURE);
     let path =
         sterna_molecule::TemperedPath::new(std::sync::Arc::new(molecule), reference).map_err(refused)?;
-    let betas = run.sampler().schedule.betas();
+    let betas = schedule.betas();
     let temperatures = betas.iter().map(|&beta| path.temperatures().at(beta)).collect();
     Ok(Some(Observed { series, basins, maps, chirality, peptide_bonds, temperatures }))
 }

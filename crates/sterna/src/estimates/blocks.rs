@@ -46,6 +46,7 @@ impl Series {
     /// Whether all is as `push` leaves it: a file may claim anything.
     pub(crate) fn is_sound(&self, most: usize) -> bool {
         self.most == most
+            && self.count < 1 << 60
             && self.means.len() < most
             && self.block.is_power_of_two()
             && self.open.1 < self.block

@@ -143,7 +143,9 @@ impl FoldedWeights {
 
     /// Whether counts are possible: a file may claim anything.
     fn is_sound(&self) -> bool {
-        self.doublings < 1100 && self.bins.len() <= MOST_BINS && self.bins.values().all(|b| b.count > 0)
+        self.doublings < 1100
+            && self.bins.len() <= MOST_BINS
+            && self.bins.values().all(|b| b.count > 0 && b.count < 1 << 60)
     }
 }
 
@@ -192,6 +194,7 @@ impl FoldedLadder {
     /// Whether it belongs to so many pairs: a file may claim anything.
     pub(crate) fn is_sound(&self, pairs: usize) -> bool {
         self.pairs.len() == pairs
+            && self.proposals < 1 << 60
             && self.pairs.iter().all(|(f, b)| f.is_sound() && b.is_sound())
             && self.influence.is_sound(MOST_INFLUENCES)
             && self.influence.count() == self.proposals

@@ -8,7 +8,7 @@ use crate::acceleration::{Acceleration, Collected, FitReport, Fitted};
 use crate::accelerators::Identity;
 use crate::iteration::{Sampler, Workspace};
 use crate::path::AnnealingPath;
-use crate::records::Ladders;
+use crate::records::{Ladders, MOST_COUNTED};
 use crate::schedule::Schedule;
 use crate::streams::Streams;
 use crate::trace::RoundTrace;
@@ -224,17 +224,17 @@ fn check(state: &State<Vec<Shard>, Collected>, settings: &Settings, dim: usize) 
             && shard.tuning.is_sound(own, chains, dim)
             && shard.collecting.is_sound(own, chains, dim)
             && shard.sampling.is_some() == samples
-            && shard.sampling.as_ref().is_none_or(|s| s.is_sound(own, chains, dim));
+            && shard
+                .sampling
+                .as_ref()
+                .is_none_or(|s| s.is_sound(own, chains, dim) && s.follows(&shard.ensemble));
         copies += own;
     }
-    let fit = state.fitting.as_ref().is_none_or(|(collected, _)| {
-        collected.schedule.chains() == chains
-            && collected.samples.len() == chains
-            && collected.samples.iter().all(|b| b.dim() == dim && b.rows() > 1)
-            && collected.samples.iter().all(|b| b.rows() == collected.samples[0].rows())
-            && collected.local_barrier.len() == chains
-            && (collected.local_variance.rows(), collected.local_variance.dim()) == (chains, dim)
-    });
+    let fit = state.fitting.as_ref().is_none_or(|(collected, _)| collected.is_sound(chains, dim));
+    let counts = state.iteration < MOST_COUNTED
+        && state.stage_iterations < MOST_COUNTED
+        && state.evaluations < MOST_COUNTED
+        && state.evaluations_before_sampling <= state.evaluations;
     let done = state.stage_iterations;
     let stage = match state.stage {
         Stage::Tuning(round) | Stage::Retuning(round) => {
@@ -249,7 +249,7 @@ fn check(state: &State<Vec<Shard>, Collected>, settings: &Settings, dim: usize) 
         Stage::Finished => true,
     };
     let fits = state.fits <= settings.fits && state.fitting.is_some() == (state.stage == Stage::Fitting);
-    if ladder && records && copies == settings.ensembles && fit && stage && fits {
+    if ladder && counts && records && copies == settings.ensembles && fit && stage && fits {
         Ok(())
     } else {
         Err(Error::Saved("its parts contradict each other".into()))
