@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, PairReport};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator};
-use sterna::estimates::round_trip_rate;
+use sterna::estimates::{effective_sample_size, round_trip_rate};
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::streams::{Phase, Streams};
@@ -157,7 +157,8 @@ impl TrainDiffusion {
                 // The width of a mode; between extremes that no density worth the name has.
                 let variances = collected.local_variance.row(collected.schedule.chains() - 1);
                 let of = |v: &f64| if v.is_finite() { -v.clamp(1e-9, 1e9).ln() } else { 0.0 };
-                self.config(&variances.iter().map(of).collect::<Vec<_>>())
+                let config = self.config(&variances.iter().map(of).collect::<Vec<_>>());
+                EnergyConfig { bound: reach(&collected), ..config }
             }
         };
         let mut layout = Layout::new();
@@ -178,7 +179,8 @@ impl TrainDiffusion {
         };
         let device = Arc::new(Cpu::new(training.threads));
         let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
-        let report = earlier.map(|e| e.report.clone()).unwrap_or_default();
+        let mut report = earlier.map(|e| e.report.clone()).unwrap_or_default();
+        report.alarms.extend(coverage_alarm(&collected));
         let lesson = DiffusionLesson {
             fit: Self {
                 path: self.path.clone(),
@@ -234,6 +236,34 @@ impl Fit for TrainDiffusion {
         let (accelerator, report) = (self.accelerator()?, FitReport::default());
         Ok(Fitted { accelerator, path: Some(Arc::new(path)), record: record.into(), report })
     }
+}
+
+/// Twice the length of the longest sample of the target chain. N is a kind of mean of samples; where it may be
+/// much longer, it can pile up mass far out that no sample was near.
+fn reach(collected: &Collected) -> f64 {
+    let length = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let longest = collected.samples[collected.schedule.pairs()].iter_rows().map(length).fold(0.0, f64::max);
+    if longest.is_finite() { (2.0 * longest).clamp(1e-3, 1e6) } else { 30.0 }
+}
+
+/// Fewer independent samples than this may well miss a mode.
+const FEW: f64 = 200.0;
+
+/// What a person should know about the samples: a mode that training never saw may be out of reach on the
+/// learned path, however long the run.
+fn coverage_alarm(collected: &Collected) -> Option<(String, String)> {
+    let samples = &collected.samples[collected.schedule.pairs()];
+    let series = |j: usize| -> Vec<f64> { samples.iter_rows().map(|x| x[j]).collect() };
+    let sizes = (0..samples.dim()).map(|j| effective_sample_size(&[&series(j)]));
+    let fewest = sizes.fold(f64::INFINITY, f64::min);
+    (fewest < FEW).then(|| {
+        let message = format!(
+            "the {} samples that the path was learned from are worth only {fewest:.0} independent ones: a mode they \
+             missed may be lost on the learned path; more of them (training.collect) would help",
+            samples.rows()
+        );
+        ("few-training-samples".into(), message)
+    })
 }
 
 struct DiffusionLesson {

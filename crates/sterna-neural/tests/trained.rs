@@ -561,7 +561,7 @@ fn diffusions_train_for_any_number_of_steps() {
         let run = completed(path.clone(), Settings { fits: 2, ..settings(4) }, fit);
         let (found, report) = (run.results(), run.fit_report().unwrap());
         assert_right(&found, &mean);
-        assert!(report.alarms.is_empty(), "{:?}", report.alarms);
+        assert!(report.alarms.iter().all(|(code, _)| code == "few-training-samples"), "{:?}", report.alarms);
         assert_eq!(report.steps, 1200, "two rounds");
         assert_eq!(run.sampler().accelerator.steps(), steps);
         assert!(

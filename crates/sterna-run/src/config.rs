@@ -220,7 +220,8 @@ impl Default for NetworkConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainingConfig {
-    /// Iterations whose samples an accelerator is fitted to; if not given, 5000, and 20000 for networks.
+    /// Iterations whose samples an accelerator is fitted to; if not given, 5000, and 20000 for networks, or
+    /// 50000 for diffusions: a mode that these never saw would be lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collect: Option<u64>,
     /// How often samples are collected and an accelerator fitted: from the second time on, with the help
@@ -511,7 +512,11 @@ impl Config {
                 "rejection" => Criterion::Rejection,
                 _ => Criterion::Fixed,
             },
-            collect: self.training.collect.unwrap_or(if self.trains() || molecule { 20_000 } else { 5000 }),
+            collect: self.training.collect.unwrap_or(match self.accelerator.kind.as_str() {
+                "diffusion" => 50_000,
+                _ if self.trains() || molecule => 20_000,
+                _ => 5000,
+            }),
             fits: self.fits(),
             burn_in: self.run.burn_in,
             iterations: self.run.iterations,
