@@ -193,7 +193,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
         "cmcd" if accelerator.drift.is_none() => {
             let path = geometric(target)?;
             let particles = particles(config)?;
-            let (small, paper) = if particles.is_some() { ((3, 32), (4, 64)) } else { ((3, 96), (4, 512)) };
+            let (small, paper) = if particles.is_some() { ((2, 32), (4, 64)) } else { ((3, 96), (4, 512)) };
             let (layers, width) = size(config, small, paper)?;
             let steps = steps(5, 1..=10_000)?;
             let hidden = Hidden::new(layers, width);
