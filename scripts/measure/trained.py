@@ -52,7 +52,11 @@ CONFIGS = [
 def measure(options, name, settings, seed):
     """One run's summary with its processor seconds, or what it said when it failed."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [options.sterna, "run", "--json", "--seed", str(seed), "--threads", str(options.threads)]
+        # An empty config means the defaults; none at all would mean the demo.
+        config = pathlib.Path(folder) / "empty.toml"
+        config.touch()
+        command = [options.sterna, "run", str(config), "--json"]
+        command += ["--seed", str(seed), "--threads", str(options.threads)]
         command += ["--out", f"{folder}/run"]
         for setting in settings + options.set:
             command += ["--set", setting]
