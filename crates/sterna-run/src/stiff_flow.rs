@@ -213,3 +213,71 @@ impl StiffMap for FrozenStiffFlow {
         self.apply(&self.inverse, pairs, soft, z, log_det)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAIR: Interval = Interval { lower: 0.2, upper: 0.5 };
+
+    /// A flow with weights that do something, used on its second pair alone.
+    fn flow() -> FrozenStiffFlow {
+        let config = StiffFlowConfig {
+            spread: vec![0.01, 0.2, 0.05, 1.0, 0.3],
+            soft: 2,
+            layers: 4,
+            hidden: Hidden::new(1, 8),
+            conditioning: Conditioning::new(&[0.0, 0.2, 0.5, 1.0]).unwrap(),
+        };
+        let mut layout = Layout::new();
+        let flow = config.build(&mut layout);
+        let values = (0..layout.len()).map(|i| 0.6 * (1.3 * i as f64 + 0.2).sin()).collect();
+        FrozenStiffFlow::new(&flow, &Parameters::new(values), &[false, true, false]).unwrap()
+    }
+
+    fn forward(flow: &FrozenStiffFlow, pair: Interval, soft: [f64; 2], z: [f64; 5]) -> ([f64; 5], f64) {
+        let (mut out, mut log_det) = (z, [0.0]);
+        flow.forward(&[pair], &soft, &mut out, &mut log_det).unwrap();
+        (out, log_det[0])
+    }
+
+    #[test]
+    fn the_inverse_undoes_and_the_determinant_is_that_of_differences() {
+        let (flow, soft, z) = (flow(), [0.4, -2.0], [0.004, -0.1, 0.02, 0.7, -0.2]);
+        let (image, log_det) = forward(&flow, PAIR, soft, z);
+        assert!(image.iter().zip(&z).all(|(a, b)| (a - b).abs() > 1e-6), "every coordinate moves");
+        let (mut back, mut log_det_back) = (image, [0.0]);
+        flow.inverse(&[PAIR], &soft, &mut back, &mut log_det_back).unwrap();
+        assert!(back.iter().zip(&z).all(|(a, b)| (a - b).abs() < 1e-13));
+        assert!((log_det + log_det_back[0]).abs() < 1e-12);
+        // Columns of the Jacobian by differences, then Gauss.
+        let mut jacobian = [[0.0; 5]; 5];
+        for j in 0..5 {
+            let at = |h: f64| {
+                let mut z = z;
+                z[j] += h;
+                forward(&flow, PAIR, soft, z).0
+            };
+            let (up, down) = (at(1e-6), at(-1e-6));
+            (0..5).for_each(|i| jacobian[i][j] = (up[i] - down[i]) / 2e-6);
+        }
+        let mut found = 0.0;
+        for k in 0..5 {
+            let pivot = (k..5).max_by(|&a, &b| jacobian[a][k].abs().total_cmp(&jacobian[b][k].abs())).unwrap();
+            jacobian.swap(k, pivot);
+            found += jacobian[k][k].abs().ln();
+            for i in k + 1..5 {
+                let factor = jacobian[i][k] / jacobian[k][k];
+                (k..5).for_each(|j| jacobian[i][j] -= factor * jacobian[k][j]);
+            }
+        }
+        assert!((found - log_det).abs() < 1e-6, "{found} {log_det}");
+    }
+
+    #[test]
+    fn pairs_without_the_flow_keep_the_affine_transport() {
+        let z = [0.004, -0.1, 0.02, 0.7, -0.2];
+        let (image, log_det) = forward(&flow(), Interval { lower: 0.5, upper: 1.0 }, [0.4, -2.0], z);
+        assert_eq!((image, log_det), (z, 0.0));
+    }
+}
