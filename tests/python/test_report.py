@@ -187,6 +187,7 @@ def test_watch_sees_a_run_to_its_end(tmp_path):
     assert len(lines) >= 2
     for part in ("sampling: ", " of 50000000", "/s", "left", "round trip", "Λ", "worst pair"):
         assert part in lines[-1], lines
+    assert "not finished" in (out / "report.html").read_text()
     # Later watchers are told the same at once.
     assert "stopped on request" in sterna("watch", out).stdout
 

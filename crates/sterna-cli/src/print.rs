@@ -4,7 +4,8 @@ use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
 use std::path::Path;
 use sterna_run::builtin::{self, BUILTINS};
 use sterna_run::chemistry::{Observed, Population};
-use sterna_run::config::{Config, TargetConfig};
+use sterna_run::config::{Config, Count, TargetConfig};
+use sterna_run::payoff::Payoff;
 use sterna_run::summary::Summary;
 
 fn table(header: &[&str]) -> Table {
@@ -45,10 +46,15 @@ pub fn targets() {
 pub fn demo_introduction(config: &Config) {
     println!(
         "Demo: a mixture of 40 narrow Gaussians in {} dimensions. A single chain would stay in the mode where it\n\
-         started; here {} ladders of chains lead from one broad Gaussian (the reference) to the mixture (the target),\n\
-         and replicas carry news of all modes up and down the ladder.\n",
+         started. A ladder of {} chains leads from one broad Gaussian (the reference) to the mixture (the target), and\n\
+         replicas carry news of all modes up and down it, where swaps let them pass. Plain swaps hardly do, here. So the\n\
+         ladder is tuned, a normalising flow is trained to carry proposals from chain to chain, and then everything is\n\
+         frozen and sampled: draws and log Z are exact whatever the flow has learned.\n",
         config.target.dim.unwrap_or(10),
-        config.chains.ensembles,
+        match &config.chains.count {
+            Count::Number(n) => n.to_string(),
+            Count::Word(word) => word.clone(),
+        },
     );
 }
 
@@ -63,8 +69,8 @@ pub fn summary(summary: &Summary, folder: &Path) {
         summary.config.chains.ensembles,
         if summary.config.chains.ensembles == 1 { "" } else { "s" },
         chains,
-        summary.times.tuning_s,
-        summary.times.sampling_s,
+        summary.times.tuning.clock_s,
+        summary.times.sampling.clock_s,
     );
     let mut ladder = table(&["chain", "β", "rejected swaps", "overlap", "step size", "accepted moves"]);
     // Long ladders: ends and a few in between.
@@ -109,10 +115,13 @@ pub fn summary(summary: &Summary, folder: &Path) {
     let ess = r.ess.iter().copied().fold(f64::INFINITY, f64::min);
     row("smallest ESS", format!("{ess:.0}"), "independent draws that the worst coordinate is worth");
     row("evaluations", r.evaluations.to_string(), "of the target, tuning included");
-    let speed = r.iterations as f64 * summary.config.chains.ensembles as f64 / summary.times.sampling_s;
+    let speed = r.iterations as f64 * summary.config.chains.ensembles as f64 / summary.times.sampling.clock_s;
     row("speed", format!("{speed:.0} /s"), "ladder iterations");
     align_right(&mut numbers, 1..2);
     println!("{numbers}");
+    if let Some(payoff) = &summary.payoff {
+        comparison(payoff);
+    }
     if let Some(molecule) = &summary.molecule {
         basins(molecule);
     }
@@ -121,6 +130,32 @@ pub fn summary(summary: &Summary, folder: &Path) {
     }
     println!("\nwritten to {}: summary.json, draws.nc, config.toml, log.jsonl", folder.display());
     println!("report: {}", folder.join("report.html").display());
+}
+
+/// When the accelerator pays.
+fn comparison(payoff: &Payoff) {
+    let mut rows =
+        table(&["round trips", "per 1000 iterations", "per million evaluations", "per processor-second"]);
+    let (seen, iterations) = payoff.plain_seen;
+    let plain = match payoff.plain_counted {
+        true => "plain swaps".to_string(),
+        false => format!("plain swaps (predicted; {seen} seen in {iterations} iterations)"),
+    };
+    let all = [
+        (plain.as_str(), &payoff.plain),
+        ("accelerated, sampling alone", &payoff.sampling),
+        ("accelerated, everything counted", &payoff.everything),
+    ];
+    for (name, y) in all {
+        rows.add_row([
+            name.to_string(),
+            format!("{:.1}", 1e3 * y.per_iteration),
+            format!("{:.1}", 1e6 * y.per_evaluation),
+            format!("{:.1}", y.per_processor_second),
+        ]);
+    }
+    align_right(&mut rows, 1..4);
+    println!("\n{rows}\n{}", payoff.sentence());
 }
 
 /// Populations of a molecule's basins.

@@ -57,7 +57,7 @@ impl Bar {
         let style = (snapshot.stage.clone(), snapshot.total > 0);
         if self.style.as_ref() != Some(&style) {
             let template = match style.1 {
-                true => "{prefix:>10} {bar:28} {percent:>3}%  {wide_msg}",
+                true => "{prefix:>10} {bar:16} {percent:>3}%  {wide_msg}",
                 false => "{prefix:>10} {spinner}  {wide_msg}",
             };
             bar.set_style(ProgressStyle::with_template(template).expect("a fixed template"));

@@ -128,7 +128,7 @@ impl AnnealingPath for TemperedPath {
     }
 
     /// Geometric in temperature: neighbouring chains then differ by the same share of their heat.
-    fn untuned_schedule(&self, chains: usize) -> Schedule {
+    fn first_schedule(&self, chains: usize) -> Schedule {
         let Temperatures { reference, target } = self.temperatures;
         let last = chains - 1;
         let beta = |n: usize| match n {

@@ -97,7 +97,7 @@ fn own_moves_leave_points_whose_scores_are_true() {
 #[test]
 fn the_first_schedule_is_geometric_in_temperature() {
     let path = TemperedPath::new(Arc::new(alanine_dipeptide(300.0).unwrap()), 1200.0).unwrap();
-    let schedule = path.untuned_schedule(4);
+    let schedule = path.first_schedule(4);
     for (n, &beta) in schedule.betas().iter().enumerate() {
         let expected = 1200.0 * 0.25f64.powf(n as f64 / 3.0);
         assert!((path.temperatures().at(beta) - expected).abs() < 1e-9);

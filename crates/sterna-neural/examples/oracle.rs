@@ -113,7 +113,11 @@ fn main() {
 
     // Energy models: the loss holds the score, as score matching does.
     let targets: [(&str, EnergyConfig, &dyn GraphTarget); 3] = [
-        ("energy-gmm", EnergyConfig::small(4), &Gmm::new(4, vec![[0.5, 0.2], [-0.4, 0.3]], 0.5)),
+        (
+            "energy-gmm",
+            EnergyConfig { log_precision: vec![2.0, 1.0, 0.5, -0.3], waves: 2, ..EnergyConfig::small(4) },
+            &Gmm::new(4, vec![[0.5, 0.2], [-0.4, 0.3]], 0.5),
+        ),
         ("energy-many-well", EnergyConfig::small(4), &ManyWell::new(4)),
         ("energy-dw4", EnergyConfig::small_particles(Particles::DW4), &Dw4),
     ];

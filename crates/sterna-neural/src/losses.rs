@@ -133,16 +133,22 @@ impl<'g> CmcdInputs<'g> {
 
     /// The same inputs in the same order, for journeys that come in twos: a row of the batch holds one, then
     /// another.
-    pub fn record_twos(graph: &'g Graph, network: &CmcdNetwork) -> Self {
-        let two = |name: &str, cols: usize| graph.input(name, 2 * cols).reshape(2, cols);
+    pub fn record_twos(graph: &'g Graph, network: &CmcdNetwork) -> [Self; 2] {
         let (dim, pairs) = (network.drift.dim(), network.start.len());
-        Self {
-            pair: Conditions { lower: two("lower", 1), upper: two("upper", 1), time: None },
-            which: two("which", pairs),
-            forward: two("forward", 1),
-            start: two("start", dim),
-            noise: two("noise", network.steps * dim),
-        }
+        let two = |name: &str, cols: usize| {
+            let both = graph.input(name, 2 * cols);
+            [both.slice(0, cols), both.slice(cols, cols)]
+        };
+        let (lower, upper) = (two("lower", 1), two("upper", 1));
+        let (which, forward) = (two("which", pairs), two("forward", 1));
+        let (start, noise) = (two("start", dim), two("noise", network.steps * dim));
+        [0, 1].map(|k| Self {
+            pair: Conditions { lower: lower[k], upper: upper[k], time: None },
+            which: which[k],
+            forward: forward[k],
+            start: start[k],
+            noise: noise[k],
+        })
     }
 }
 
@@ -280,10 +286,9 @@ impl CmcdNetwork {
 
     /// Records the round-trip loss over journeys that come in twos, a forward and a backward one of the same
     /// pair.
-    pub fn round_trip_loss<'g>(&self, path: &GraphPath, rows: &CmcdInputs<'g>) -> Value<'g> {
-        let pairs = self.start.len();
-        let both = self.divergence(path, rows, false).reshape(1, 2).sum_cols();
-        round_trip_loss(rows.which.reshape(1, 2 * pairs).slice(0, pairs), both)
+    pub fn round_trip_loss<'g>(&self, path: &GraphPath, twos: &[CmcdInputs<'g>; 2]) -> Value<'g> {
+        let [there, back] = twos.each_ref().map(|rows| self.divergence(path, rows, false));
+        round_trip_loss(twos[0].which, there + back)
     }
 
     /// The accelerator's kernels around a drift: σ_k² and φ_k as the parameters have them.

@@ -159,11 +159,19 @@ pub struct HostTarget {
 
 struct Shared {
     target: Arc<dyn Target>,
-    /// The last point evaluated: log density and score of the same points cost one evaluation.
-    last: Mutex<Scratch>,
+    /// The last points evaluated: log density and score of the same points cost one evaluation, though those
+    /// of a journey's other end may come in between.
+    last: Mutex<Recent>,
     /// The functions handed to graphs, by order of derivative, so that equal calls are recognised as equal.
     log_density: Mutex<Weak<LogDensity>>,
     derivatives: Mutex<Vec<Weak<ScoreDerivative>>>,
+}
+
+/// What was evaluated last, and which of it is overwritten next.
+#[derive(Default)]
+struct Recent {
+    all: [Scratch; 4],
+    next: usize,
 }
 
 #[derive(Default)]
@@ -238,9 +246,12 @@ impl Shared {
     /// Evaluates at `points` unless that was just done, then hands the result on.
     fn evaluate(&self, rows: usize, points: &[f64], read: impl FnOnce(&Evaluation)) -> Result<()> {
         let mut last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Scratch { points: kept, out, known } = &mut *last;
-        if !*known || kept.as_slice() != points {
+        let Recent { all, next } = &mut *last;
+        let found = all.iter().position(|s| s.known && s.points.as_slice() == points);
+        let Scratch { points: kept, out, known } = &mut all[found.unwrap_or(*next)];
+        if found.is_none() {
             *known = false;
+            *next = (*next + 1) % 4;
             if kept.dim() != self.target.dim() {
                 *kept = Batch::zeros(rows, self.target.dim());
                 *out = Evaluation::zeros(rows, self.target.dim());

@@ -49,8 +49,8 @@ def pair_features(case, lower, upper, time):
     return jnp.concatenate(parts, axis=1), span[:, None]
 
 
-def time_features(s):
-    close = jnp.log(1 + 1e-4 - s) / jnp.log(1e-4)
+def time_features(s, shortest):
+    close = jnp.log(1 + shortest - s) / np.log(shortest)
     return jnp.concatenate([s[:, None], close[:, None], *waves(s, 4), *waves(close, 4)], axis=1)
 
 
@@ -121,17 +121,29 @@ def dw4(y):
 TARGETS = {"energy-gmm": gmm, "energy-many-well": many_well, "energy-dw4": dw4}
 
 
+LOG_PRECISION = {"energy-gmm": np.array([2.0, 1.0, 0.5, -0.3])}
+
+
 def energy(name, p, s, x):
-    share = lambda s: 1 / (s + (1 - s) * jnp.exp(mlp(p, "net.scalar", time_features(s))[:, 0] + p["net.log_precision"][0, 0]))
-    c, c0 = share(s), share(jnp.zeros(1))
+    start = LOG_PRECISION.get(name, np.array([1.0]))
+    norm = lambda k: jnp.sum(jnp.exp(8 * k), axis=-1, keepdims=True) ** 0.125
+    largest = norm(start)[0]
+    features = time_features(s, min(max(0.1 / largest, 1e-6), 0.1))
+    scalars = mlp(p, "net.scalar", features)
+    precision = jnp.exp(scalars[:, :-1] + start)
+    common, retreat, s = norm(scalars[:, :-1] + start), jax.nn.softplus(scalars[:, -1:]), s[:, None]
+    share = (1 + (1 - s) * common) ** -retreat / (s + (1 - s) * common)
+    pull = precision * (1 / (s + (1 - s) * precision) - s * share)
     if name == "energy-dw4":
-        raw = egnn(p, "net.vector", time_features(s), x)
+        raw = egnn(p, "net.vector", features, x)
     else:
-        raw = mlp(p, "net.vector", jnp.concatenate([x, time_features(s)], axis=1))
+        frequencies = [np.pi / 2, np.pi] if name == "energy-gmm" else []
+        extra = [f(k * x) for k in frequencies for f in (jnp.sin, jnp.cos)]
+        raw = mlp(p, "net.vector", jnp.concatenate([x, *extra, features], axis=1))
     vector = raw / jnp.sqrt(1 + jnp.sum(raw**2, axis=1, keepdims=True) / 30.0**2)
-    square = jnp.sum(x**2, axis=1)
-    log_g = TARGETS[name](jnp.sqrt(s)[:, None] * x) + 0.5 * s * square
-    return (1 - c) * (c - c0) / c0 * jnp.sum(vector * x, axis=1) + c * log_g - 0.5 * square
+    switch = s * (1 - s) / (1 - s + s / largest) ** 2
+    learned = switch[:, 0] * jnp.sum(vector * x, axis=1)
+    return learned + share[:, 0] * TARGETS[name](jnp.sqrt(s) * x) - 0.5 * jnp.sum(pull * x**2, axis=1)
 
 
 def loss(case, arguments):

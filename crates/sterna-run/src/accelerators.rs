@@ -81,17 +81,20 @@ fn impossible(error: sterna_neural::Error) -> JobError {
 /// Steps of a flow's training.
 const FLOW_STEPS: u64 = 3000;
 
-/// Steps of a controlled diffusion's training: their cost grows with K.
-fn cmcd_steps(steps: usize) -> u64 {
-    match steps {
-        1 => 10_000,
-        2 => 8000,
-        _ => 6000,
+/// Steps of a controlled diffusion's training: their cost grows with K, and an EGNN takes some eight times as
+/// long as an MLP.
+fn cmcd_steps(steps: usize, particles: bool) -> u64 {
+    match (particles, steps) {
+        (false, 1) => 16_000,
+        (false, 2) => 12_000,
+        (false, _) => 8000,
+        (true, 1) => 4000,
+        (true, _) => 2500,
     }
 }
 
 /// Steps of an energy model's training.
-const DIFFUSION_STEPS: u64 = 3000;
+const DIFFUSION_STEPS: u64 = 8000;
 
 /// The particles of the target, if the network is to be one of particles.
 fn particles(config: &Config) -> Result<Option<Particles>, JobError> {
@@ -207,7 +210,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             let hidden = Hidden::new(layers, width);
             let size = CmcdSize { steps, hidden, particles, noise: accelerator.noise };
             let graph_target = builtin::graph_target(&config.target)?;
-            let training = training(config, cmcd_steps(steps), 0)?;
+            let training = training(config, cmcd_steps(steps, particles.is_some()), 0)?;
             let fit = TrainCmcd::new(path.clone(), graph_target, size, training);
             let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
             Plan { path, acceleration, steps }

@@ -11,7 +11,7 @@ use sterna::run::{Results, Run, StepSize};
 use sterna::schedule::cumulative_barrier;
 
 /// Every code there is; those of training are raised where training is.
-pub const CODES: [&str; 12] = [
+pub const CODES: [&str; 15] = [
     "bad-density",
     "starving-pair",
     "too-few-chains",
@@ -24,6 +24,9 @@ pub const CODES: [&str; 12] = [
     "transport-replaced",
     "training-diverged",
     "training-skipped",
+    "chirality-flipped",
+    "cis-peptide",
+    "molecule-unreadable",
 ];
 
 /// Something a user should know.
@@ -149,10 +152,13 @@ impl<'a> Evidence<'a> {
         let limit = if self.accelerated { 0.67 * pairs as f64 } else { pairs as f64 };
         let wanted = (2.0 * barrier).ceil() as usize + 1;
         (barrier > limit && wanted > pairs + 1).then(|| {
-            let more = if self.accelerated { "at least " } else { "about " };
+            let (more, or) = match self.accelerated {
+                true => ("at least ", "more steps (accelerator.steps)"),
+                false => ("about ", "a transport"),
+            };
             format!(
                 "{} chains are few for a barrier of {barrier:.1}: {more}{wanted} (twice the barrier plus one) make most \
-                 round trips for their cost; set chains.count = {wanted}, or use a transport",
+                 round trips for their cost; set chains.count = {wanted}, or use {or}",
                 pairs + 1
             )
         })

@@ -229,7 +229,7 @@ mod tests {
         Description {
             version: env!("CARGO_PKG_VERSION").into(),
             config: Config::default().to_toml(),
-            times: Times { tuning_s: 0.1, ..Times::default() },
+            times: Times::default(),
         }
     }
 

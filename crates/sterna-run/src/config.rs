@@ -227,7 +227,7 @@ pub struct TrainingConfig {
     /// Steps that follow in each round on the round-trip loss, which puts the effort on the worst pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune: Option<u64>,
-    /// Journeys of a step, in each direction.
+    /// Journeys of a step, in each direction; noised samples of a diffusion.
     pub batch: usize,
     /// Learning rate at the beginning; it falls along a half cosine.
     pub learning_rate: f64,

@@ -10,6 +10,7 @@ use crate::error::JobError;
 use crate::molecules;
 use crate::progress::{State, Watched};
 use crate::report;
+use crate::stopwatch::Stopwatch;
 use crate::summary::{Summary, Times};
 use crate::traces::Traces;
 use serde_json::json;
@@ -115,19 +116,25 @@ impl Work {
     /// Advances by a block, so that progress shows and an interruption is heard.
     fn advance(&mut self, observer: &mut dyn Observer) -> Result<(), JobError> {
         let (stage, _, _) = self.run.progress();
-        let begin = Instant::now();
+        let clock = Stopwatch::start();
         // What a panic leaves behind is thrown away: the run goes on from its last checkpoint.
         let run = AssertUnwindSafe(&mut self.run);
         let block = self.block;
         catch_unwind(move || { run }.advance(block))
             .map_err(|e| JobError::Panicked(panic_message(&*e)))??;
-        let seconds = begin.elapsed().as_secs_f64();
+        let spent = clock.stop();
         match stage {
-            Stage::Tuning(_) | Stage::Retuning(_) => self.times.tuning_s += seconds,
-            Stage::Collecting => self.times.collecting_s += seconds,
-            Stage::Fitting => self.times.training_s += seconds,
-            _ => self.times.sampling_s += seconds,
+            Stage::Tuning(_) | Stage::Retuning(_) => self.times.tuning += spent,
+            Stage::Collecting => {
+                self.times.collecting += spent;
+                if self.run.plain_stage().is_none() {
+                    self.times.plain += spent;
+                }
+            }
+            Stage::Fitting => self.times.training += spent,
+            _ => self.times.sampling += spent,
         }
+        let seconds = spent.clock_s;
         // Blocks of about a twentieth of a second.
         if seconds < 0.025 {
             self.block = (self.block * 2).min(1 << 20);
@@ -262,7 +269,7 @@ pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> 
     pool(&config)?.install(|| {
         let work = Work::restore(config.within(folder), description.times, &state)?;
         job.log("resume", json!({"stage": format!("{:?}", work.run.progress().0)}))?;
-        write_whole(&path, work.config.seen_from(folder).to_toml().as_bytes())?;
+        job.write_config(&work.config)?;
         job.go(work)
     })
 }
@@ -281,15 +288,13 @@ impl<'a> Job<'a> {
     }
 
     fn start(self, config: &Config) -> Result<Summary, JobError> {
-        let path = self.folder.join("config.toml");
-        let kept = molecules::keep_files(config, self.folder)?;
-        write_whole(&path, kept.to_toml().as_bytes())?;
-        let config = &kept.within(self.folder);
+        let config = molecules::keep_files(config, self.folder)?.within(self.folder);
+        self.write_config(&config)?;
         self.log("start", json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;
-        pool(config)?.install(|| {
-            let work = Work::begin(config)?;
+        pool(&config)?.install(|| {
+            let work = Work::begin(&config)?;
             self.checkpoint(&work)?;
-            write_whole(&path, work.config.seen_from(self.folder).to_toml().as_bytes())?;
+            self.write_config(&work.config)?;
             self.go(work)
         })
     }
@@ -342,6 +347,12 @@ impl<'a> Job<'a> {
             times: work.times,
         };
         self.store.write(&description, &work.run.save()?)
+    }
+
+    /// `config.toml`; the files it names lie beside it.
+    fn write_config(&self, config: &Config) -> Result<(), JobError> {
+        let text = config.seen_from(self.folder).to_toml();
+        write_whole(&self.folder.join("config.toml"), text.as_bytes())
     }
 
     /// What people and programs read, as far as it goes. Nothing before the first draw.

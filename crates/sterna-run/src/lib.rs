@@ -12,10 +12,12 @@ mod error;
 pub mod evaluate;
 pub mod job;
 pub mod molecules;
+pub mod payoff;
 pub mod points_file;
 pub mod progress;
 pub mod report;
 pub mod stiff_flow;
+pub mod stopwatch;
 pub mod summary;
 pub mod traces;
 pub mod train_stiff_flow;
@@ -27,17 +29,25 @@ pub use error::JobError;
 pub use job::{Changes, Observer, Progress, resume, run, sample};
 pub use summary::Summary;
 
-/// The built-in demo.
+/// The built-in demo: a target on which plain swaps hardly bring a round trip.
 pub const DEMO: &str = "\
 seed = 1
 
 [target]
 kind = \"gmm\"
+dim = 50
 
 [chains]
-count = 12
-ensembles = 4
+count = 10
+ensembles = 2
+
+[accelerator]
+kind = \"flow\"
+
+[training]
+collect = 3000
+steps = 1500
 
 [run]
-iterations = 50000
+iterations = 20000
 ";

@@ -1,6 +1,7 @@
 //! Molecules in configs: the target, its tempered path, its local moves and its transports.
 
 use crate::accelerators::{self, Plan};
+use crate::checkpoint::write_whole;
 use crate::config::{Config, TargetConfig, known};
 use crate::error::JobError;
 use crate::train_stiff_flow::TrainStiffFlow;
@@ -231,7 +232,7 @@ pub(crate) fn keep_files(config: &Config, folder: &Path) -> Result<Config, JobEr
                 name.set_extension(ending);
             }
             let bytes = std::fs::read(&*file).map_err(JobError::file("read", &*file))?;
-            crate::checkpoint::write_whole(&folder.join(&name), &bytes)?;
+            write_whole(&folder.join(&name), &bytes)?;
             *file = name;
         }
     }

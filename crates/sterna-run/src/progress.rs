@@ -78,7 +78,7 @@ impl Snapshot {
             parts.push(format!("Λ {barrier:.2}"));
         }
         if let Some((pair, rate)) = self.worst_pair {
-            parts.push(format!("worst pair {}–{}: {:.0}% rejected", pair, pair + 1, 100.0 * rate));
+            parts.push(format!("worst pair {}–{}: {:.0}%", pair, pair + 1, 100.0 * rate));
         }
         parts.join(", ")
     }
@@ -296,10 +296,7 @@ mod tests {
             barrier: Some(1.5),
             worst_pair: Some((2, 0.61)),
         };
-        assert_eq!(
-            snapshot.details(),
-            "50/s, 20 s left, 3 round trips, Λ 1.50, worst pair 2–3: 61% rejected"
-        );
+        assert_eq!(snapshot.details(), "50/s, 20 s left, 3 round trips, Λ 1.50, worst pair 2–3: 61%");
         snapshot = Snapshot { stage: "training".into(), round_trips: 1, ..Snapshot::default() };
         assert_eq!(snapshot.details(), "1 round trip");
     }

@@ -3,22 +3,41 @@
 use crate::alarms::{Alarm, Evidence};
 use crate::chemistry;
 use crate::config::Config;
+use crate::payoff::Payoff;
 use serde_json::{Value, json};
 use sterna::acceleration::FitReport;
 use sterna::estimates::global_barrier;
 use sterna::run::{Results, Run, Stage};
 
-/// Seconds by stage.
+/// Seconds by stage: on the clock, and of processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Times {
     /// Tuning.
-    pub tuning_s: f64,
+    pub tuning: Spent,
     /// Collecting samples for an accelerator.
-    pub collecting_s: f64,
+    pub collecting: Spent,
+    /// The part of it without an accelerator.
+    pub plain: Spent,
     /// Training of transports.
-    pub training_s: f64,
+    pub training: Spent,
     /// Burn-in and sampling.
-    pub sampling_s: f64,
+    pub sampling: Spent,
+}
+
+/// Time spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Spent {
+    /// Seconds on the clock.
+    pub clock_s: f64,
+    /// Seconds of processors, over all threads: what a busy machine does not change.
+    pub processor_s: f64,
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, more: Self) {
+        self.clock_s += more.clock_s;
+        self.processor_s += more.processor_s;
+    }
 }
 
 /// A run's results with all that tells where they came from.
@@ -40,6 +59,8 @@ pub struct Summary {
     pub training: Option<FitReport>,
     /// What chemists look at, where the target is a molecule.
     pub molecule: Option<chemistry::Observed>,
+    /// When the accelerator pays, where one was fitted.
+    pub payoff: Option<Payoff>,
     /// What a user should know.
     pub alarms: Vec<Alarm>,
 }
@@ -64,6 +85,7 @@ impl Summary {
             finished: run.progress().0 == Stage::Finished,
             dim: run.sampler().path.dim(),
             alarms,
+            payoff: Payoff::new(run, &results, times),
             training,
             molecule,
             results,
@@ -127,7 +149,7 @@ impl Summary {
 
     fn to_value(&self) -> Value {
         let r = &self.results;
-        let iterations_per_second = r.iterations as f64 / self.times.sampling_s;
+        let iterations_per_second = r.iterations as f64 / self.times.sampling.clock_s;
         let finite = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
         json!({
             "sterna": env!("CARGO_PKG_VERSION"),
@@ -194,13 +216,24 @@ impl Summary {
             "compute_normalised_round_trips": {
                 "paper": self.paper_normalised(),
                 "all_evaluations": finite(self.honestly_normalised()),
-                "per_second": finite(r.round_trips as f64 / self.times.sampling_s),
+                "per_second": finite(r.round_trips as f64 / self.times.sampling.clock_s),
             },
+            "payoff": self.payoff.as_ref().map(Payoff::to_value),
+            "break_even": self.payoff.as_ref().map(|p| json!({
+                "evaluation_cost_s": p.break_even_cost_s,
+                "iterations": p.break_even_iterations,
+            })),
             "time": {
-                "tuning_s": self.times.tuning_s,
-                "collecting_s": self.times.collecting_s,
-                "training_s": self.times.training_s,
-                "sampling_s": self.times.sampling_s,
+                "processor": {
+                    "tuning_s": self.times.tuning.processor_s,
+                    "collecting_s": self.times.collecting.processor_s,
+                    "training_s": self.times.training.processor_s,
+                    "sampling_s": self.times.sampling.processor_s,
+                },
+                "tuning_s": self.times.tuning.clock_s,
+                "collecting_s": self.times.collecting.clock_s,
+                "training_s": self.times.training.clock_s,
+                "sampling_s": self.times.sampling.clock_s,
                 "iterations_per_second": finite(iterations_per_second),
             },
             "explorer": {

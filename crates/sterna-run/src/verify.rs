@@ -49,7 +49,8 @@ pub fn verify_plan(
     let mut sampler = tuned(plan, &settings)?;
     sampler.accelerator = replace(sampler.accelerator);
     let (snapshots, round_trips) = snapshots(&sampler, settings.ensembles)?;
-    check_gradients_at(&*path, &sampler.schedule, &snapshots, &mut verdict)?;
+    // The path may have been learned since.
+    check_gradients_at(&*sampler.path, &sampler.schedule, &snapshots, &mut verdict)?;
     for pair in 1..=sampler.schedule.pairs() {
         check_pair(&sampler, pair, &snapshots, round_trips >= 200, &mut verdict)?;
     }

@@ -37,7 +37,7 @@ fn config(kind: &str, more: &[(&str, &str)]) -> Config {
 
 #[test]
 fn threads_change_no_bit_of_training_or_sampling() {
-    for kind in ["flow", "cmcd"] {
+    for kind in ["flow", "cmcd", "diffusion"] {
         let [one, two] = ["1", "2"].map(|threads| {
             let (run, summary) = job::sample(&config(kind, &[("threads", threads)]), &mut ()).unwrap();
             let draws: Vec<Vec<f64>> = run.records().flat_map(|r| &r.draws).map(|d| d.x.clone()).collect();
@@ -67,8 +67,32 @@ fn a_run_folder_holds_the_transport_and_its_cost() {
 }
 
 #[test]
+fn a_learned_path_counts_its_networks() {
+    let (run, summary) = job::sample(&config("diffusion", &[("accelerator.steps", "2")]), &mut ()).unwrap();
+    let results = &summary.results;
+    // At each of 200 iterations of 3 ladders: five leapfrog steps on four chains less the reference, and of the
+    // 1 or 2 pairs two journeys of two steps. The network rests on the target chain.
+    let swaps = 3 * 200 * 3 / 2 * 4;
+    assert_eq!(results.sampling_evaluations, 3 * 200 * 15 + swaps - asked_at_zero(200));
+    assert!(results.sampling_network_evaluations < results.sampling_evaluations);
+    let json: serde_json::Value = serde_json::from_str(&summary.to_json()).unwrap();
+    let training = 2 * 30 * 32;
+    assert_eq!(json["evaluations"]["network_training"], training);
+    assert_eq!(json["evaluations"]["network"], training + results.network_evaluations);
+    assert_eq!(json["evaluations"]["training"], 2 * training);
+    let plain = job::plain_samples(&run, 50).unwrap();
+    assert_eq!((plain.rows(), plain.dim()), (50, 3));
+    assert!(plain.as_slice().iter().all(|x| x.is_finite()));
+}
+
+/// Journeys down to the reference end at s = 0, where nothing is asked: one for each time pair 1 is proposed.
+fn asked_at_zero(iterations: u64) -> u64 {
+    3 * iterations / 2
+}
+
+#[test]
 fn trained_transports_are_sound() {
-    for kind in ["flow", "cmcd"] {
+    for kind in ["flow", "cmcd", "diffusion"] {
         let budget = [("chains.ensembles", "16"), ("training.steps", "200"), ("accelerator.kind", kind)];
         let config = config(kind, &budget);
         let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
@@ -86,10 +110,59 @@ fn impossible_settings_are_refused_by_name() {
         ("flow", "network.width", "0"),
         ("cmcd", "training.learning_rate", "-1.0"),
         ("cmcd", "accelerator.noise", "0.0"),
+        ("cmcd", "network.equivariant", "true"),
         ("cmcd", "accelerator.steps", "0"),
+        ("diffusion", "accelerator.steps", "10001"),
+        ("diffusion", "accelerator.score", "exakt"),
+        ("diffusion", "network.equivariant", "true"),
+        ("diffusion", "network.width", "0"),
+        ("diffusion", "reference.scale", "2.0"),
+        ("diffusion", "training.ema", "1.0"),
     ] {
         let config = config(kind, &[(key, value)]);
         let error = accelerators::plan(&config, builtin::target(&config.target).unwrap()).err().unwrap();
         assert!(error.to_string().contains(key), "{error}");
     }
+}
+
+/// A trained transport serves again, on its own schedule, without training; what does not fit is named.
+#[test]
+fn a_transport_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in ["flow", "cmcd"] {
+        let at = folder.path().join(kind);
+        let summary = sterna_run::run(&config(kind, &[]), &at, &mut ()).unwrap();
+        let file = at.join("transport.safetensors").display().to_string();
+        let again = |more: &[(&str, &str)]| {
+            let mut all = vec![("accelerator.transport", &file[..]), ("seed", "2")];
+            all.extend(more);
+            job::sample(&config(kind, &all), &mut ())
+        };
+        let (run, found) = again(&[]).unwrap();
+        assert!(found.training.is_none() && run.fitted().is_none());
+        assert_eq!(found.steps, summary.steps);
+        assert_eq!(found.results.schedule.betas(), summary.results.schedule.betas());
+        assert!(found.to_json().contains("\"training_s\": 0.0"));
+        assert!(found.results.sampling_evaluations > 0);
+        let other = if kind == "flow" { "cmcd" } else { "flow" };
+        for (key, value, named) in [
+            ("chains.count", "5", "chains.count = 5"),
+            ("target.dim", "4", "dimension 4"),
+            ("accelerator.kind", other, "accelerator.kind"),
+            ("reference.scale", "2.0", "reference.scale"),
+            ("accelerator.transport", "nowhere.safetensors", "nowhere.safetensors"),
+        ] {
+            let error = again(&[(key, value)]).err().unwrap().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+        if kind == "cmcd" {
+            let error = again(&[("accelerator.steps", "3")]).err().unwrap().to_string();
+            assert!(error.contains("accelerator.steps = 3") && error.contains("5 steps"), "{error}");
+        }
+    }
+    let broken = folder.path().join("broken.safetensors");
+    std::fs::write(&broken, b"no tensors").unwrap();
+    let at = broken.display().to_string();
+    let error = job::sample(&config("flow", &[("accelerator.transport", &at)]), &mut ()).err().unwrap();
+    assert!(error.to_string().contains("broken.safetensors"), "{error}");
 }

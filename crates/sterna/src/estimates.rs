@@ -2,14 +2,18 @@
 
 mod bar;
 mod barrier;
+mod blocks;
 mod coverage;
 mod crooks;
+mod folded;
 mod log_z;
 mod series;
 
 pub use bar::{Bar, bar};
 pub use barrier::{global_barrier, local_barrier, round_trip_rate};
+pub use blocks::{MOST, Series, effective_draws};
 pub use coverage::{Outside, Seen};
 pub use crooks::{Crooks, crooks};
-pub use log_z::{LogZ, PairEstimate, log_z};
+pub use folded::{FoldedLadder, FoldedWeights};
+pub use log_z::{LadderWeights, LogZ, PairEstimate, Works, log_z, log_z_of};
 pub use series::{effective_sample_size, long_run_variance, mean_with_error};

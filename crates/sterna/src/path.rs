@@ -179,7 +179,7 @@ pub trait AnnealingPath: Send + Sync {
     }
 
     /// The schedule of so many chains that a run starts from.
-    fn untuned_schedule(&self, chains: usize) -> Schedule {
+    fn first_schedule(&self, chains: usize) -> Schedule {
         Schedule::uniform(chains)
     }
 
@@ -202,10 +202,5 @@ pub trait AnnealingPath: Send + Sync {
     /// Evaluations of a network since the path was made, in points: none unless the path was learned.
     fn network_evaluations(&self) -> u64 {
         0
-    }
-
-    /// A schedule to begin tuning with, where the path knows a better one than the run's.
-    fn first_schedule(&self) -> Option<&Schedule> {
-        None
     }
 }

@@ -3,12 +3,12 @@
 use crate::acceleration::{Acceleration, CollectRecord, Collected, FitReport, Fitted, Fitting};
 use crate::adaptation::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes};
 use crate::ensemble::Ensemble;
-use crate::estimates::{LogZ, effective_sample_size, log_z, round_trip_rate};
+use crate::estimates::{LogZ, Series, effective_draws, log_z_of, round_trip_rate};
 use crate::explorer::Explorer;
 use crate::explorers::{Followed, Hmc, StepSizes};
 use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use crate::path::{AnnealingPath, Points};
-use crate::records::{BadPoint, Counts, SamplingRecord, TuningRecord};
+use crate::records::{BadPoint, Counts, Draws, SamplingRecord, TuningRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
 use crate::streams::{Phase, Streams};
 use crate::trace::{LadderTrace, RoundTrace};
@@ -257,6 +257,24 @@ pub struct Run {
     network_evaluations_on_earlier_paths: u64,
     network_evaluations_before_sampling: u64,
     rounds: Vec<RoundTrace>,
+    /// While it lasts, what had been counted when it began.
+    plain: Option<PlainStage>,
+}
+
+/// Plain swaps on the tuned ladder, as the first samples for a fit were collected: what an accelerator is
+/// held against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlainStage {
+    /// Iterations.
+    pub iterations: u64,
+    /// Round trips of all ladders.
+    pub round_trips: u64,
+    /// Target evaluations.
+    pub evaluations: u64,
+    /// Target evaluations of the tuning before.
+    pub tuning_evaluations: u64,
+    /// Rejection rate of each pair.
+    pub rejection_rates: Vec<f64>,
 }
 
 /// What a finished (or interrupted) run has found.
@@ -325,7 +343,7 @@ impl Run {
                 return Err(Error::Setting { field: "chains.count", value: chains.to_string(), cure });
             }
             Acceleration::Kept(_, schedule) => schedule.clone(),
-            _ => path.untuned_schedule(chains),
+            _ => path.first_schedule(chains),
         };
         let sampler = Sampler {
             schedule: schedule.clone(),
@@ -356,6 +374,7 @@ impl Run {
             network_evaluations_on_earlier_paths: 0,
             network_evaluations_before_sampling: 0,
             rounds: Vec::new(),
+            plain: None,
             stage: Stage::Tuning(0),
             stage_iterations: 0,
             fits: 0,
@@ -487,6 +506,15 @@ impl Run {
             stage => stage,
         };
         self.stage_iterations = 0;
+        if stage == Stage::Collecting && self.fits == 0 {
+            self.plain = Some(PlainStage {
+                iterations: 0,
+                round_trips: self.round_trips(),
+                evaluations: 0,
+                tuning_evaluations: self.evaluations(),
+                rejection_rates: Vec::new(),
+            });
+        }
         if stage == Stage::Sampling {
             self.evaluations_before_sampling = self.evaluations();
             self.network_evaluations_before_sampling = self.network_evaluations();
@@ -566,6 +594,15 @@ impl Run {
     fn begin_fit(&mut self) -> Result<()> {
         let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
         let (chains, dim) = (self.settings.chains, self.sampler.path.dim());
+        if let Some(before) = self.plain.clone().filter(|_| self.fits == 0) {
+            self.plain = Some(PlainStage {
+                iterations: self.stage_iterations,
+                round_trips: self.round_trips() - before.round_trips,
+                evaluations: self.evaluations() - before.tuning_evaluations,
+                tuning_evaluations: before.tuning_evaluations,
+                rejection_rates: Counts::rejection_rates(self.tuning_counts(), chains),
+            });
+        }
         let records = self.shards.iter().map(|s| &s.tuning);
         self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
         self.barrier_schedule = self.sampler.schedule.clone();
@@ -602,11 +639,10 @@ impl Run {
         };
         self.evaluations_on_earlier_paths = self.evaluations();
         self.network_evaluations_on_earlier_paths = self.network_evaluations();
+        self.sampler.explorer = explorer(&self.settings, &self.sizes, &*path);
         self.sampler.path = path;
         self.path_record = Some(record);
-        if let Some(first) = self.sampler.path.first_schedule() {
-            self.sampler.schedule = first.clone();
-        }
+        self.sampler.schedule = self.sampler.path.first_schedule(self.settings.chains);
         let betas = self.sampler.schedule.betas();
         for Shard { ensemble, .. } in &mut self.shards {
             let at: Vec<f64> = (0..ensemble.points.rows()).map(|row| betas[ensemble.chain(row)]).collect();
@@ -614,6 +650,11 @@ impl Run {
         }
         self.enter(Stage::Retuning(0));
         Ok(())
+    }
+
+    /// What plain swaps did on the tuned ladder, once an accelerator has been fitted.
+    pub fn plain_stage(&self) -> Option<&PlainStage> {
+        self.plain.as_ref().filter(|_| self.fits > 0)
     }
 
     /// What the last fit did, where there was one.
@@ -708,11 +749,7 @@ impl Run {
         let iterations = self.records().next().expect("sampling has begun").counts.iterations;
         let rejection_rates = Counts::rejection_rates(counts.clone(), chains);
         let round_trips = self.round_trips();
-        let works: Vec<Vec<_>> = counts
-            .clone()
-            .flat_map(|c| c.pairs.chunks_exact(chains - 1))
-            .map(|pairs| pairs.iter().map(|p| (&p.forward[..], &p.backward[..])).collect())
-            .collect();
+        let weights: Vec<_> = self.records().flat_map(|r| r.weights()).collect();
         let series = self.coordinate_series();
         Results {
             iterations,
@@ -728,13 +765,10 @@ impl Run {
             round_trip_rate: round_trips as f64 / (iterations * self.settings.ensembles as u64) as f64,
             round_trip_rate_predicted: round_trip_rate(&rejection_rates),
             rejection_rates,
-            log_z: log_z(self.sampler.path.log_z_reference(), &works),
+            log_z: log_z_of(self.sampler.path.log_z_reference(), &weights),
             log_z_truth: self.sampler.path.log_z(),
             means: series.par_iter().map(|s| pooled_mean(s)).collect(),
-            ess: series
-                .par_iter()
-                .map(|s| effective_sample_size(&s.iter().map(|c| &c[..]).collect::<Vec<_>>()))
-                .collect(),
+            ess: series.par_iter().map(|s| effective_draws(s)).collect(),
             acceptance: Counts::acceptance(counts.clone(), chains),
             sizes: self.sizes.clone(),
             bad: (
@@ -749,13 +783,18 @@ impl Run {
         }
     }
 
-    /// `[coordinate][ladder][draw]` of the target chain.
-    fn coordinate_series(&self) -> Vec<Vec<Vec<f64>>> {
+    /// Takes the draws out, ladder after ladder: those since they were last taken out. Estimates do not need
+    /// them, so a run of any length fits into memory if its owner puts draws elsewhere now and then.
+    pub fn take_draws(&mut self) -> Vec<Draws> {
+        let records = self.shards.iter_mut().filter_map(|s| s.sampling.as_mut());
+        records.flat_map(|r| r.draws.iter_mut().map(Draws::take)).collect()
+    }
+
+    /// `[coordinate][ladder]` of the target chain.
+    fn coordinate_series(&self) -> Vec<Vec<&Series>> {
         let dim = self.sampler.path.dim();
-        let ladders = || self.records().flat_map(|r| &r.draws);
-        (0..dim)
-            .map(|j| ladders().map(|d| d.x.iter().skip(j).step_by(dim).copied().collect()).collect())
-            .collect()
+        let all = || self.records().flat_map(|r| &r.series);
+        (0..dim).map(|j| all().skip(j).step_by(dim).collect()).collect()
     }
 }
 
@@ -790,8 +829,8 @@ fn look_for_support(path: &dyn AnnealingPath, streams: &Streams, drawn: usize) -
 }
 
 /// Mean over independent ladders of equal length, and its standard error.
-fn pooled_mean(ladders: &[Vec<f64>]) -> (f64, f64) {
-    let each: Vec<_> = ladders.iter().map(|l| crate::estimates::mean_with_error(l)).collect();
+fn pooled_mean(ladders: &[&Series]) -> (f64, f64) {
+    let each: Vec<_> = ladders.iter().map(|l| l.mean_with_error()).collect();
     let n = each.len() as f64;
     let variance: f64 = each.iter().map(|(_, e)| e * e).sum();
     (each.iter().map(|(m, _)| m).sum::<f64>() / n, variance.sqrt() / n)

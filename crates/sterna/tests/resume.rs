@@ -6,7 +6,7 @@ use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator, NoDrift};
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::run::{Criterion, Run, Settings, Stage, StepSize};
-use sterna::targets::Gmm;
+use sterna::targets::{Gmm, Normal};
 use sterna::{Batch, Error, Evaluation, Result, Target};
 
 /// All that a run answers, as text: every number is printed so that it reads back as itself.
@@ -160,4 +160,50 @@ fn what_does_not_belong_is_refused() {
     assert!(refused(settings(), &longer).to_string().contains("longer"));
     // Another acceleration.
     assert!(matches!(restore(0, settings(), &saved), Err(Error::Saved(_))));
+}
+
+/// Beyond what is kept one by one, weights and draws are folded: at the same iterations for every cut.
+#[test]
+fn long_runs_fold_their_weights_and_resume() {
+    let settings = Settings {
+        chains: 3,
+        ensembles: 2,
+        rounds: 3,
+        round_iterations: 200,
+        leapfrog_steps: 2,
+        burn_in: 0,
+        iterations: 300_000,
+        ..Settings::default()
+    };
+    let path = || Arc::new(Geometric::from_standard_normal(Normal::isotropic(1, 9.0)));
+    let mut whole = Run::new(path(), settings.clone()).unwrap();
+    whole.complete().unwrap();
+    let results = whole.results();
+    assert_eq!(whole.records().next().unwrap().series[0].block(), 4);
+    assert_eq!(whole.records().flat_map(|r| &r.folded).count(), 2);
+    // log Z = −½ log 9; five standard errors, and the seed is fixed.
+    let log_z = &results.log_z;
+    assert!((log_z.bar + 9f64.ln() / 2.0).abs() < 5.0 * log_z.standard_error, "{log_z:?}");
+    assert!(log_z.standard_error > 1e-4 && log_z.standard_error < 1e-2, "{log_z:?}");
+
+    let mut run = on(1, || Run::new(path(), settings.clone()).unwrap());
+    let mut draws = vec![Vec::new(); 2];
+    for threads in [2, 1, 2, 1, 2, 1, 2] {
+        let saved = run.save().unwrap();
+        // What is kept is bounded: weights, series, and no draws.
+        assert!(saved.len() < 12 << 20, "{}", saved.len());
+        run = on(threads, || {
+            let mut run = Run::restore(path(), settings.clone(), Acceleration::None, &saved).unwrap();
+            run.advance(65_535).unwrap();
+            run
+        });
+        let taken = run.take_draws();
+        draws.iter_mut().zip(taken).for_each(|(all, more)| all.extend(more.x));
+    }
+    run.complete().unwrap();
+    draws.iter_mut().zip(run.take_draws()).for_each(|(all, more)| all.extend(more.x));
+    assert_eq!(format!("{results:?}"), format!("{:?}", run.results()));
+    for (found, expected) in draws.iter().zip(whole.take_draws()) {
+        assert!(*found == expected.x);
+    }
 }

@@ -6,28 +6,27 @@ use sterna::run::{Run, Settings};
 use sterna::targets::Gmm;
 use sterna::trace::{LadderTrace, RoundTrace};
 
-const SETTINGS: Settings = Settings {
-    seed: 5,
-    chains: 14,
-    ensembles: 6,
-    steps: 1,
-    leapfrog_steps: 2,
-    step_size: sterna::run::StepSize::Adapt { acceptance: 0.9 },
-    rounds: 4,
-    round_iterations: 60,
-    round_burn_in: 20,
-    criterion: sterna::run::Criterion::Barrier,
-    collect: 10,
-    fits: 1,
-    burn_in: 5,
-    iterations: 5003,
-    thin: 7,
-};
+fn settings() -> Settings {
+    Settings {
+        seed: 5,
+        chains: 14,
+        ensembles: 6,
+        leapfrog_steps: 2,
+        step_size: sterna::run::StepSize::Adapt { acceptance: 0.9 },
+        rounds: 4,
+        round_iterations: 60,
+        round_burn_in: 20,
+        burn_in: 5,
+        iterations: 5003,
+        thin: 7,
+        ..Settings::default()
+    }
+}
 
 fn run(threads: usize, cut: u64) -> Run {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
-        let mut run = Run::new(Arc::new(Geometric::from_standard_normal(Gmm::paper(2))), SETTINGS).unwrap();
+        let mut run = Run::new(Arc::new(Geometric::from_standard_normal(Gmm::paper(2))), settings()).unwrap();
         while run.progress().0 != sterna::run::Stage::Finished {
             run.advance(cut).unwrap();
         }

@@ -269,8 +269,11 @@ impl Chart {
         let _ = write!(self.marks, "<path class=\"area {class}\" d=\"{path}Z\"/>");
     }
 
-    /// A filled rectangle between two corners.
+    /// A filled rectangle between two corners; nothing where one is no number.
     pub fn bar(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        if ![from.0, from.1, to.0, to.1].iter().all(|x| x.is_finite()) {
+            return;
+        }
         let (x, y) = (self.at_x(from.0.min(to.0)), self.at_y(from.1.max(to.1)));
         let (w, h) =
             ((self.at_x(to.0) - self.at_x(from.0)).abs(), (self.at_y(to.1) - self.at_y(from.1)).abs());
@@ -476,6 +479,9 @@ mod tests {
     fn numbers_that_are_none_break_a_line() {
         let mut chart = Chart::new("c", "t", Axis::linear("", 0.0, 3.0), Axis::linear("", 0.0, 1.0));
         chart.line("c1", &[(0.0, 0.5), (1.0, f64::NAN), (2.0, 0.5), (3.0, 0.7)]);
+        chart.bar("c1", (0.0, 0.0), (1.0, f64::NAN));
+        chart.dot("c1", f64::NAN, 0.0, 2.0);
+        chart.tip(0.0, f64::NAN, "nothing");
         assert_eq!((chart.marks.matches('M').count(), chart.marks.matches('L').count()), (2, 1));
         assert!(!chart.figure().contains("NaN"));
     }

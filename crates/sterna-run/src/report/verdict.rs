@@ -103,7 +103,7 @@ fn log_z(summary: &Value) -> Sentence {
         .fold((0, f64::INFINITY), |a, b| if b.1 < a.1 { b } else { a });
     let mut detail = format!("log Z = {}", with_error(value, error));
     let truth = z["truth"].as_f64();
-    let off = truth.map(|truth| (value - truth) / error);
+    let off = truth.map(|truth| (value - truth) / error).filter(|off| off.is_finite());
     if let (Some(truth), Some(off)) = (truth, off) {
         detail += &format!(
             "; exactly {}, so it is {:.1} standard errors off",
@@ -160,7 +160,10 @@ fn advice(summary: &Value) -> Sentence {
         let or = if plain { ", or a transport ([accelerator])" } else { "" };
         return hint(
             "More chains",
-            format!("On average {} of all swaps are rejected; try {number}{or}.", percent(mean)),
+            match mean.is_finite() {
+                true => format!("On average {} of all swaps are rejected; try {number}{or}.", percent(mean)),
+                false => format!("Try {number}{or}."),
+            },
         );
     }
     if worst > 0.95 {

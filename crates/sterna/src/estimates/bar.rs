@@ -1,5 +1,7 @@
 //! Bennett's acceptance ratio on path weights: log Zₙ/Zₙ₋₁ from both directions at once (§3.2).
 
+use super::folded::FoldedWeights;
+
 /// The ratio and how the equation it solves responds to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
@@ -16,41 +18,77 @@ pub(super) fn sigmoid(x: f64) -> f64 {
     if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }
 }
 
+/// Log-weights of one direction, each with the number of proposals it stands for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Weighted(Vec<(f64, f64)>);
+
+impl Weighted {
+    /// One by one, without those that come from where the density vanishes.
+    pub(super) fn plain(weights: &[f64], sign: f64) -> Self {
+        let mut out = Self::default();
+        out.add(weights, sign);
+        out
+    }
+
+    /// Adds weights one by one; `sign` is +1 forward and −1 backward.
+    pub(super) fn add(&mut self, weights: &[f64], sign: f64) {
+        let from_nowhere = sign * f64::INFINITY;
+        self.0.extend(weights.iter().filter(|&&w| w != from_nowhere).map(|&w| (w, 1.0)));
+    }
+
+    /// Adds weights that were folded.
+    pub(super) fn add_folded(&mut self, folded: &FoldedWeights, sign: f64) {
+        self.0.extend(folded.points());
+        if folded.vanished > 0 {
+            self.0.push((sign * f64::NEG_INFINITY, folded.vanished as f64));
+        }
+    }
+
+    fn total(&self) -> f64 {
+        self.0.iter().map(|(_, n)| n).sum()
+    }
+
+    /// Those that are finite.
+    pub(super) fn finite(&self) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
+        self.0.iter().copied().filter(|(w, _)| w.is_finite())
+    }
+}
+
 /// Solves Σ σ(F − c) = Σ σ(c − B) for c over log-weights of forward and backward paths.
 ///
 /// A forward path into zero density weighs −∞, a backward one +∞. One that comes from there
 /// (backward −∞, forward +∞: a replica that has not yet found the support) tells nothing and is left
 /// out. NaN if one side has no finite weight.
 pub fn bar(forward: &[f64], backward: &[f64]) -> Bar {
-    let usable = |weights: &[f64], from_nowhere: f64| -> Vec<f64> {
-        weights.iter().copied().filter(|&w| w != from_nowhere).collect()
-    };
-    let forward = &usable(forward, f64::INFINITY)[..];
-    let backward = &usable(backward, f64::NEG_INFINITY)[..];
-    let finite = |w: &&f64| w.is_finite();
-    let all = || forward.iter().chain(backward).filter(finite);
+    bar_of(&Weighted::plain(forward, 1.0), &Weighted::plain(backward, -1.0))
+}
+
+/// [`bar`] over weights that stand for several proposals each.
+pub(super) fn bar_of(forward: &Weighted, backward: &Weighted) -> Bar {
+    let all = || forward.finite().chain(backward.finite()).map(|(w, _)| w);
     let nothing = Bar { log_ratio: f64::NAN, slope: f64::NAN, overlap: f64::NAN };
-    if !forward.iter().any(|w| w.is_finite()) || !backward.iter().any(|w| w.is_finite()) {
+    if forward.finite().next().is_none() || backward.finite().next().is_none() {
         return nothing;
     }
+    let (n_forward, n_backward) = (forward.total(), backward.total());
     // Unequal numbers enter as a shift of the weights.
-    let shift = (forward.len() as f64 / backward.len() as f64).ln();
+    let shift = (n_forward / n_backward).ln();
     let excess = |c: f64| {
         let (mut value, mut slope) = (0.0, 0.0);
-        for &w in forward {
+        for &(w, n) in &forward.0 {
             let s = sigmoid(w - c - shift);
-            value += s;
-            slope += s * (1.0 - s);
+            value += n * s;
+            slope += n * s * (1.0 - s);
         }
-        for &w in backward {
+        for &(w, n) in &backward.0 {
             let s = sigmoid(c + shift - w);
-            value -= s;
-            slope += s * (1.0 - s);
+            value -= n * s;
+            slope += n * s * (1.0 - s);
         }
         (value, slope)
     };
-    let mut low = all().fold(f64::INFINITY, |a, &b| a.min(b)) - shift - 1.0;
-    let mut high = all().fold(f64::NEG_INFINITY, |a, &b| a.max(b)) - shift + 1.0;
+    let mut low = all().fold(f64::INFINITY, f64::min) - shift - 1.0;
+    let mut high = all().fold(f64::NEG_INFINITY, f64::max) - shift + 1.0;
     while excess(low).0 < 0.0 {
         low -= 10.0;
     }
@@ -76,7 +114,7 @@ pub fn bar(forward: &[f64], backward: &[f64]) -> Bar {
             break;
         }
     }
-    let n = forward.len() as f64 * backward.len() as f64 / (forward.len() + backward.len()) as f64;
+    let n = n_forward * n_backward / (n_forward + n_backward);
     Bar { log_ratio: c, slope, overlap: slope / n }
 }
 

@@ -4,7 +4,7 @@
 //! cross at l = c = log Zₙ/Zₙ₋₁. A logistic regression of "backward or forward" on l therefore has
 //! slope 1 and its zero at c; anything else means wrong weights or chains that are not at their laws.
 
-use super::bar::sigmoid;
+use super::bar::{Weighted, sigmoid};
 
 /// Where the two work histograms cross, and the slope of their log-ratio there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,24 +17,30 @@ pub struct Crooks {
 
 /// Fits the log-ratio of the two histograms by a line, by Newton's method. NaN where they do not overlap.
 pub fn crooks(forward: &[f64], backward: &[f64]) -> Crooks {
+    crooks_of(&Weighted::plain(forward, 1.0), &Weighted::plain(backward, -1.0))
+}
+
+/// [`crooks`] over weights that stand for several proposals each.
+pub(super) fn crooks_of(forward: &Weighted, backward: &Weighted) -> Crooks {
     let nothing = Crooks { crossing: f64::NAN, slope: f64::NAN };
-    let finite = |side: &[f64]| -> Vec<f64> { side.iter().copied().filter(|l| l.is_finite()).collect() };
-    let (forward, backward) = (finite(forward), finite(backward));
-    if forward.len() < 2 || backward.len() < 2 {
+    let total = |side: &Weighted| side.finite().map(|(_, n)| n).sum::<f64>();
+    let (n_forward, n_backward) = (total(forward), total(backward));
+    if n_forward < 2.0 || n_backward < 2.0 {
         return nothing;
     }
     // Unequal numbers shift the intercept.
-    let prior = (backward.len() as f64 / forward.len() as f64).ln();
-    let middle = 0.5 * (mean(&forward) + mean(&backward));
+    let prior = (n_backward / n_forward).ln();
+    let mean = |side: &Weighted, n: f64| side.finite().map(|(l, n)| n * l).sum::<f64>() / n;
+    let middle = 0.5 * (mean(forward, n_forward) + mean(backward, n_backward));
     // log odds = offset + slope (l − middle), started at no relation.
     let (mut offset, mut slope) = (0.0, 0.0);
     for _ in 0..60 {
         let (mut g0, mut g1, mut h00, mut h01, mut h11) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        for (side, label) in [(&forward, 0.0), (&backward, 1.0)] {
-            for l in side {
+        for (side, label) in [(forward, 0.0), (backward, 1.0)] {
+            for (l, n) in side.finite() {
                 let t = l - middle;
                 let p = sigmoid(prior + offset + slope * t);
-                let (miss, weight) = (label - p, p * (1.0 - p));
+                let (miss, weight) = (n * (label - p), n * p * (1.0 - p));
                 g0 += miss;
                 g1 += miss * t;
                 h00 += weight;
@@ -56,10 +62,6 @@ pub fn crooks(forward: &[f64], backward: &[f64]) -> Crooks {
         }
     }
     Crooks { crossing: middle - offset / slope, slope }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]

@@ -116,7 +116,8 @@ impl AnnealingPath for Diffused {
         self.network_evaluations.load(Ordering::Relaxed)
     }
 
-    fn first_schedule(&self) -> Option<&Schedule> {
-        self.first_schedule.as_ref()
+    fn first_schedule(&self, chains: usize) -> Schedule {
+        let known = self.first_schedule.clone().filter(|schedule| schedule.chains() == chains);
+        known.unwrap_or_else(|| Schedule::uniform(chains))
     }
 }

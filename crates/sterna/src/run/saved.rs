@@ -3,7 +3,7 @@
 //! What a run is made of (path, settings, acceleration) comes from its owner again; the bytes hold what the
 //! run has made of it. To keep something more, give [`Shard`] or one of its records another field.
 
-use super::{Run, Settings, Shard, Stage, StepSizes, explorer, parts};
+use super::{PlainStage, Run, Settings, Shard, Stage, StepSizes, explorer, parts};
 use crate::acceleration::{Acceleration, Collected, FitReport, Fitted};
 use crate::accelerators::Identity;
 use crate::iteration::{Sampler, Workspace};
@@ -32,6 +32,7 @@ struct State<Shards, Samples> {
     network_evaluations: u64,
     network_evaluations_before_sampling: u64,
     rounds: Vec<RoundTrace>,
+    plain: Option<PlainStage>,
     fits: usize,
     /// Samples that the fit under way sees, and how far it is.
     fitting: Option<(Samples, Vec<u8>)>,
@@ -64,6 +65,7 @@ impl Run {
             network_evaluations: self.network_evaluations(),
             network_evaluations_before_sampling: self.network_evaluations_before_sampling,
             rounds: self.rounds.clone(),
+            plain: self.plain.clone(),
             fits: self.fits,
             fitting,
             fitted: self.fitted.as_ref().map(|f| (f.record.to_vec(), f.report.clone())),
@@ -155,6 +157,7 @@ impl Run {
                 .wrapping_sub(sampler.path.network_evaluations()),
             network_evaluations_before_sampling: state.network_evaluations_before_sampling,
             rounds: state.rounds,
+            plain: state.plain,
             stage: state.stage,
             stage_iterations: state.stage_iterations,
             fits: state.fits,
@@ -177,6 +180,8 @@ impl Run {
                 cure: "a run can be made longer, not shorter",
             });
         }
+        let left = run.settings.iterations - done.unwrap_or(0);
+        run.shards.iter_mut().filter_map(|s| s.sampling.as_mut()).for_each(|s| s.reserve(left));
         if run.stage == Stage::Finished {
             run.stage_iterations = done.unwrap_or(0);
             run.stage = Stage::Sampling;

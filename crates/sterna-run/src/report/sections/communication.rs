@@ -47,7 +47,7 @@ fn index_process(folder: &Folder, traces: &Traces) -> Option<String> {
         let ends = [(0.0, "reference".to_string()), (chains as f64 - 1.0, "target".to_string())];
         // Names must not touch those of the ends.
         let step = (chains - 1).div_ceil(8);
-        let between = (step..chains).step_by(step).filter(|n| 2 * n + step <= 2 * (chains - 1));
+        let between = (step..chains).step_by(step).filter(|n| 2 * n + step < 2 * (chains - 1));
         let ticks = ends.into_iter().chain(between.map(|n| (n as f64, n.to_string()))).collect();
         Axis::linear("chain", -0.4, chains as f64 - 0.6).ticks(ticks)
     };

@@ -44,9 +44,21 @@ fn barrier(folder: &Folder) -> Option<String> {
     let schedule = numbers(&folder.summary["schedule"]);
     let (x, crowded) = beta_axis(&schedule);
     // Per decade of β on a logarithmic axis: areas stay barriers.
-    let height = |p: &(f64, f64)| if crowded { p.0 * p.1 * std::f64::consts::LN_10 } else { p.1 };
-    let curve: Vec<(f64, f64)> =
-        known.iter().filter(|p| !crowded || p.0 > 0.0).map(|p| (p.0, height(p))).collect();
+    let height = |p: (f64, f64)| if crowded { p.0 * p.1 * std::f64::consts::LN_10 } else { p.1 };
+    let shown = |p: &(f64, f64)| !crowded || p.0 > 0.0;
+    let curve: Vec<(f64, f64)> = known.iter().filter(|p| shown(p)).map(|&p| (p.0, height(p))).collect();
+    // Between chains 1/λ is linear in β, as in the integral that tuning uses.
+    let mut smooth = Vec::new();
+    for pair in known.windows(2) {
+        for k in 0..=16 {
+            let t = f64::from(k) / 16.0;
+            let between = 1.0 / ((1.0 - t) / pair[0].1 + t / pair[1].1);
+            smooth.push(((1.0 - t) * pair[0].0 + t * pair[1].0, between));
+        }
+    }
+    let smallest = curve.first().map_or(0.0, |p| p.0);
+    let smooth: Vec<(f64, f64)> =
+        smooth.into_iter().filter(|p| p.0 >= smallest).map(|p| (p.0, height(p))).collect();
     let top = curve.iter().map(|p| p.1).fold(0.0, f64::max);
     let unit = if crowded { "barrier per decade of β" } else { "λ(β), barrier per unit of β" };
     let mut chart = Chart::new("local-barrier", "Where the barrier is", x, Axis::linear(unit, -0.09 * top, 1.08 * top))
@@ -57,8 +69,8 @@ fn barrier(folder: &Folder) -> Option<String> {
             number(top),
             number(curve.iter().find(|p| p.1 == top).map_or(f64::NAN, |p| p.0))
         ));
-    chart.area("c1", &curve, 0.0);
-    chart.line("c1", &curve);
+    chart.area("c1", &smooth, 0.0);
+    chart.line("c1", &smooth);
     for &(beta, height) in &curve {
         chart.dot("c1", beta, height, 2.6);
         chart.tip(beta, height, format!("β = {}: {}", significant(beta, 3), significant(height, 3)));
@@ -116,9 +128,12 @@ fn energies(traces: &Traces) -> Option<String> {
     if low >= high {
         return None;
     }
-    let (what, whose) = match traces.energy.as_str() {
-        "target" => ("log density of the target, not normalised", "The target's log density"),
-        _ => ("log density of the chain, not normalised", "Each chain's own log density"),
+    let (what, words) = match traces.energy.as_str() {
+        "target" => (
+            "log density of the target, not normalised",
+            "The target's log density at the points of each chain. Neighbours must overlap for plain swaps to pass.",
+        ),
+        _ => ("log density of the chain, not normalised", "Each chain's own log density at its points."),
     };
     // Drawn from high to low energy, as densities rise to the right.
     let x = match traces.energy_top {
@@ -153,9 +168,7 @@ fn energies(traces: &Traces) -> Option<String> {
     let mut chart = Chart::new("energies", "Energies of all chains", x, y)
         .wide()
         .height((90.0 + 22.0 * chains as f64).clamp(260.0, 640.0))
-        .caption(format!(
-            "{whose} at the points of each chain. Neighbours must overlap for plain swaps to pass."
-        ))
+        .caption(words)
         .description(format!(
             "Histograms of log densities for {chains} chains, stacked from the reference to the target."
         ));
