@@ -48,7 +48,7 @@ impl Seen {
                 effective_sample_size(&[&series])
             })
             .fold(f64::INFINITY, |least, ess| if ess.is_nan() { 0.0 } else { least.min(ess) });
-        if !(effective >= 1.0) {
+        if effective.is_nan() || effective < 1.0 {
             return None;
         }
         let stride = n.div_ceil(KEPT);
