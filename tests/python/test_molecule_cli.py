@@ -257,3 +257,16 @@ def test_missing_files_are_named(tmp_path):
     job = config(tmp_path, '[target]\nkind = "molecule"\nsystem = "no.xml"\npositions = "no.pdb"\n')
     done = sterna("run", job, "--out", tmp_path / "out")
     assert done.returncode == 2 and "no.xml" in done.stderr
+
+
+def test_a_molecule_from_files_resumes_with_the_same_bits(tmp_path):
+    job = config(tmp_path, f'[target]\nkind = "molecule"\nsystem = "{DATA}/ala3.system.xml"\npositions = "{DATA}/ala3.topology.pdb"\n')
+    settings = dict(SHORT, accelerator__kind="affine", training__collect=400, training__rounds=1, explorer__torsion_moves=1,
+                    chains__ensembles=2, output__trajectories="true", output__every=20)
+    found = summary(tmp_path / "whole", config=job, **dict(settings, run__iterations=300))
+    assert [residue["residue"] for residue in found["molecule"]["residues"]] == ["ALA 2", "ALA 3", "ALA 4"]
+    summary(tmp_path / "part", config=job, **dict(settings, run__iterations=120))
+    done = sterna("resume", tmp_path / "part", "--iterations", 300)
+    assert done.returncode == 0, done.stderr
+    for name in ("draws.nc", "trajectory-0-1.dcd", "trajectory-3-0.dcd", "phi_psi.json"):
+        assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -57,7 +57,7 @@ fn parameters(record: &[u8]) -> Result<Vec<f64>> {
 impl Fit for FitScaling {
     fn begin(&self, collected: Arc<Collected>, _earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
         let fit = self.clone();
-        Ok(OneStep::boxed(move || {
+        Ok(OneStep::begin(move || {
             let flow = TemperatureScaling::fit(&fit.molecule, fit.temperatures, &samples(&collected));
             let flow = flow.map_err(failed)?;
             let parameters = flow.parameters();
@@ -75,7 +75,7 @@ impl Fit for FitScaling {
 impl Fit for FitConditionalAffine {
     fn begin(&self, collected: Arc<Collected>, _earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
         let fit = self.clone();
-        Ok(OneStep::boxed(move || {
+        Ok(OneStep::begin(move || {
             let flow = ConditionalAffine::fit(&fit.molecule, fit.temperatures, &samples(&collected));
             let flow = flow.map_err(failed)?;
             let parameters = flow.parameters();
@@ -97,7 +97,7 @@ struct OneStep<F> {
 }
 
 impl<F: Fn() -> Result<Fitted> + Send + 'static> OneStep<F> {
-    fn boxed(make: F) -> Box<dyn Fitting> {
+    fn begin(make: F) -> Box<dyn Fitting> {
         Box::new(Self { make, made: None })
     }
 }

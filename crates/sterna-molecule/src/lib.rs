@@ -35,6 +35,7 @@ mod topology;
 mod torsion_moves;
 mod trajectory;
 mod transports;
+mod turns;
 
 pub use alanine_dipeptide::alanine_dipeptide;
 pub use backbone::{Backbone, Residue};

@@ -2,10 +2,12 @@
 //! log π^β = −U/(kB T) with 1/T linear in β, so β scales the target's log density. The reference has local moves
 //! like any other chain; log Z is relative to it (errata E15).
 
+use crate::turns::Turns;
 use crate::{Molecule, MoleculeError, Temperatures, TorsionMoves};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use sterna::explorer::Explorer;
+use sterna::explorers::Followed;
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{PhaseKey, Streams};
 use sterna::{Batch, Result, Schedule, Target};
@@ -139,7 +141,11 @@ impl AnnealingPath for TemperedPath {
     }
 
     fn own_moves(&self) -> Option<Arc<dyn Explorer>> {
-        self.torsion_moves.clone().map(|moves| moves as Arc<dyn Explorer>)
+        let turns: Arc<dyn Explorer> = Arc::new(Turns);
+        Some(match &self.torsion_moves {
+            Some(torsions) => Arc::new(Followed { first: turns, then: torsions.clone() }),
+            None => turns,
+        })
     }
 
     fn log_z(&self) -> Option<f64> {

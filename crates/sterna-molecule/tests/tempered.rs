@@ -50,3 +50,56 @@ fn the_core_samples_it() {
     // A study with another program measured 3.9 for 8 chains.
     assert!((3.5..4.3).contains(&barrier), "sum of rejection rates {barrier}");
 }
+
+/// The path's own moves turn the molecule and, if asked to, its torsions: what is known of a point stays true of it, and
+/// acceptances that step sizes adapt to are those of Hamiltonian moves alone.
+#[test]
+fn own_moves_leave_points_whose_scores_are_true() {
+    use sterna::explorer::{Moves, Rows, Scratch};
+    let molecule = Arc::new(alanine_dipeptide(300.0).unwrap());
+    for torsion_moves in [0, 3] {
+        let path = TemperedPath::new(molecule.clone(), 1200.0).unwrap();
+        let path = path.with_torsion_moves(torsion_moves).unwrap();
+        let (rows, dim) = (5, path.dim());
+        let rows = Rows {
+            row: (0..rows).collect(),
+            key: (0..rows as u32).collect(),
+            chain: vec![0; rows],
+            beta: vec![0.3; rows],
+        };
+        let mut points = Points::zeros(rows.len(), dim);
+        path.draw_reference(&Streams::new(1), Phase::Start.into(), 0, &rows.key, &mut points.x);
+        path.evaluate(&rows.beta, &mut points).unwrap();
+        let before = points.clone();
+        let mut moves = vec![Moves::default(); rows.len()];
+        let mut scratch = Scratch::new(rows.len(), dim);
+        let explorer = path.own_moves().unwrap();
+        for t in 0..20 {
+            let streams = Streams::new(2);
+            explorer.explore(&path, &streams, t, &rows, &mut points, &mut moves, &mut scratch).unwrap();
+        }
+        assert_eq!(moves, vec![Moves::default(); rows.len()]);
+        let mut fresh = points.clone();
+        path.evaluate(&rows.beta, &mut fresh).unwrap();
+        for i in 0..rows.len() {
+            assert_ne!(points.x.row(i), before.x.row(i));
+            assert!((fresh.log_density[i] - points.log_density[i]).abs() < 1e-9);
+            if torsion_moves == 0 {
+                assert_eq!(points.log_density[i], before.log_density[i]);
+            }
+            for (kept, fresh) in points.score.row(i).iter().zip(fresh.score.row(i)) {
+                assert!((kept - fresh).abs() < 1e-6, "{kept} {fresh}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_schedule_is_geometric_in_temperature() {
+    let path = TemperedPath::new(Arc::new(alanine_dipeptide(300.0).unwrap()), 1200.0).unwrap();
+    let schedule = path.first_schedule(4);
+    for (n, &beta) in schedule.betas().iter().enumerate() {
+        let expected = 1200.0 * 0.25f64.powf(n as f64 / 3.0);
+        assert!((path.temperatures().at(beta) - expected).abs() < 1e-9);
+    }
+}

@@ -6,8 +6,8 @@ use sterna::streams::{Phase, Streams};
 use sterna::transport::{Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 use sterna_molecule::{
-    ChainSamples, ConditionalAffine, InternalCoordinates, Molecule, TemperatureScaling, Temperatures,
-    alanine_dipeptide,
+    ChainSamples, ConditionalAffine, InternalCoordinates, Molecule, Refined, StiffMap, TemperatureScaling,
+    Temperatures, alanine_dipeptide,
 };
 
 const PATH: Temperatures = Temperatures { reference: 1200.0, target: 300.0 };
@@ -64,6 +64,65 @@ struct Fixture {
     samples: Vec<(f64, Batch)>,
     scaling: TemperatureScaling,
     affine: ConditionalAffine,
+    refined: Refined,
+}
+
+/// A map that uses all it is given: each coordinate is scaled and shifted by functions of a torsion, of the one before it
+/// (which it has moved already), and of the pair.
+struct Wavy {
+    stiff: usize,
+}
+
+impl Wavy {
+    fn factors(&self, pair: Interval, soft: &[f64], before: f64, k: usize) -> (f64, f64) {
+        let width = pair.upper - pair.lower;
+        let angle = soft[k % soft.len()];
+        (0.1 * width * (angle.sin() + (20.0 * before).tanh()), 1e-3 * width * (2.0 * angle).cos())
+    }
+}
+
+impl StiffMap for Wavy {
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        soft: &[f64],
+        z: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
+        let torsions = soft.len() / pairs.len();
+        for (i, z) in z.chunks_exact_mut(self.stiff).enumerate() {
+            log_det[i] = 0.0;
+            for k in 0..z.len() {
+                let before = if k == 0 { 0.0 } else { z[k - 1] };
+                let (scale, shift) =
+                    self.factors(pairs[i], &soft[i * torsions..(i + 1) * torsions], before, k);
+                z[k] = z[k] * scale.exp() + shift;
+                log_det[i] += scale;
+            }
+        }
+        Ok(())
+    }
+
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        soft: &[f64],
+        z: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
+        let torsions = soft.len() / pairs.len();
+        for (i, z) in z.chunks_exact_mut(self.stiff).enumerate() {
+            log_det[i] = 0.0;
+            for k in (0..z.len()).rev() {
+                let before = if k == 0 { 0.0 } else { z[k - 1] };
+                let (scale, shift) =
+                    self.factors(pairs[i], &soft[i * torsions..(i + 1) * torsions], before, k);
+                z[k] = (z[k] - shift) * (-scale).exp();
+                log_det[i] -= scale;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Fixture {
@@ -83,11 +142,12 @@ impl Fixture {
             samples.iter().map(|(beta, points)| ChainSamples { beta: *beta, points }).collect();
         let scaling = TemperatureScaling::fit(&molecule, PATH, &chains).unwrap();
         let affine = ConditionalAffine::fit(&molecule, PATH, &chains).unwrap();
-        Self { molecule, samples, scaling, affine }
+        let refined = Refined::new(affine.clone(), std::sync::Arc::new(Wavy { stiff: affine.stiff() }));
+        Self { molecule, samples, scaling, affine, refined }
     }
 
-    fn flows(&self) -> [(&'static str, &dyn Flow); 2] {
-        [("scaling", &self.scaling), ("affine", &self.affine)]
+    fn flows(&self) -> [(&'static str, &dyn Flow); 3] {
+        [("scaling", &self.scaling), ("affine", &self.affine), ("refined", &self.refined)]
     }
 }
 
@@ -356,4 +416,89 @@ fn fits_that_cannot_be_are_refused() {
     let flow = TemperatureScaling::fit(&molecule, PATH, &one).unwrap();
     let pair = Interval { lower: 0.0, upper: 1.0 };
     assert!(flow.forward(&[pair], &mut Batch::zeros(1, 66), &mut [0.0]).is_err());
+}
+
+/// A map that does nothing leaves the affine transport.
+struct Nothing;
+
+impl StiffMap for Nothing {
+    fn forward(&self, _: &[Interval], _: &[f64], _: &mut [f64], log_det: &mut [f64]) -> sterna::Result<()> {
+        log_det.fill(0.0);
+        Ok(())
+    }
+    fn inverse(&self, _: &[Interval], _: &[f64], _: &mut [f64], log_det: &mut [f64]) -> sterna::Result<()> {
+        log_det.fill(0.0);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_map_that_does_nothing_leaves_the_affine_transport() {
+    let fixture = Fixture::get();
+    let refined = Refined::new(fixture.affine.clone(), std::sync::Arc::new(Nothing));
+    let pair = Interval { lower: 0.1, upper: 0.6 };
+    let start = rows_of(&fixture.samples[1].1, 0..11);
+    type Direction = fn(&dyn Flow, &[Interval], &mut Batch, &mut [f64]) -> sterna::Result<()>;
+    let directions: [Direction; 2] = [
+        |flow, pairs, x, out| flow.forward(pairs, x, out),
+        |flow, pairs, x, out| flow.inverse(pairs, x, out),
+    ];
+    for apply in directions {
+        let run = |flow: &dyn Flow| {
+            let (mut x, mut log_det) = (start.clone(), vec![0.0; 11]);
+            apply(flow, &[pair; 11], &mut x, &mut log_det).unwrap();
+            (x, log_det)
+        };
+        let ((x, log_det), (y, other)) = (run(&refined), run(&fixture.affine));
+        assert!(x.as_slice().iter().zip(y.as_slice()).all(|(a, b)| (a - b).abs() < 1e-12));
+        assert!(log_det.iter().zip(&other).all(|(a, b)| (a - b).abs() < 1e-9));
+    }
+}
+
+/// Log density and gradient of (z, soft): against differences, and against what a journey says of its start.
+#[test]
+fn densities_of_standardised_coordinates_are_true() {
+    let Fixture { molecule, samples, affine, .. } = Fixture::get();
+    let (beta, points) = &samples[1];
+    let pair = Interval { lower: *beta, upper: 1.0 };
+    let start = rows_of(points, 0..3);
+    let journeys = affine.journeys(molecule, pair, true, &start).unwrap();
+    let (stiff, betas) = (affine.stiff(), vec![*beta; 3]);
+    let density = |z: &[f64]| {
+        let (mut log_density, mut gradient) = (vec![0.0; 3], vec![0.0; 3 * stiff]);
+        affine.log_density(molecule, &betas, &journeys.lower_soft, z, &mut log_density, &mut gradient);
+        (log_density, gradient)
+    };
+    let (_, gradient) = density(&journeys.z);
+    for k in 0..stiff {
+        let at = |h: f64| {
+            let mut z = journeys.z.clone();
+            (0..3).for_each(|i| z[i * stiff + k] += h);
+            density(&z).0
+        };
+        let (up, down) = (at(1e-6), at(-1e-6));
+        for i in 0..3 {
+            let difference = (up[i] - down[i]) / 2e-6;
+            let found = gradient[i * stiff + k];
+            assert!(
+                (found - difference).abs() < 1e-4 * (1.0 + difference.abs()),
+                "{k}: {found} {difference}"
+            );
+        }
+    }
+    // With z kept, the weight of a journey is that of the affine transport.
+    let (mut there, mut slope) = (vec![0.0; 3], vec![0.0; 3 * stiff]);
+    affine.log_density(molecule, &[1.0; 3], &journeys.upper_soft, &journeys.z, &mut there, &mut slope);
+    let mut x = start.clone();
+    let (mut log_det, mut before, mut after) =
+        (vec![0.0; 3], Evaluation::zeros(3, x.dim()), Evaluation::zeros(3, x.dim()));
+    molecule.evaluate(&start, &mut before).unwrap();
+    affine.forward(&[pair; 3], &mut x, &mut log_det).unwrap();
+    molecule.evaluate(&x, &mut after).unwrap();
+    let factor = PATH.target / PATH.at(*beta);
+    for i in 0..3 {
+        let weight = after.log_density[i] + log_det[i] - factor * before.log_density[i];
+        let found = there[i] + journeys.offset[i];
+        assert!((weight - found).abs() < 1e-8, "{weight} {found}");
+    }
 }

@@ -3,7 +3,8 @@
 //!
 //! Each coupling layer keeps some of the standardised stiff coordinates and moves the others by a scale and a shift
 //! that an MLP computes from the kept ones, from sines and cosines of the soft torsions, and from the pair. The first
-//! layer keeps none. All start at zero, so that training begins at the affine transport.
+//! layer keeps none. All start at zero, so that training begins at the affine transport. A strength below 1 shrinks
+//! all scales and shifts: networks that learned too much of their samples still serve in part.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -87,14 +88,16 @@ impl StiffFlow {
         (scale * moved, raw.slice(stiff, stiff) * moved)
     }
 
-    /// Records the image of `z` given the soft torsions at the upper end, and log |det|.
+    /// Records the image of `z` given the soft torsions at the upper end, and log |det|. `strength` is one column.
     pub fn record<'g>(
         &self,
         conditions: &Conditions<'g>,
         soft: Value<'g>,
+        strength: Value<'g>,
         z: Value<'g>,
     ) -> (Value<'g>, Value<'g>) {
-        let (features, span) = (self.features(conditions, soft), self.config.conditioning.span(conditions));
+        let span = self.config.conditioning.span(conditions) * strength;
+        let features = self.features(conditions, soft);
         let mut y = z * self.inverse_spread(z);
         let mut log_det = z.graph().scalar(0.0).broadcast(z.slice(0, 1).shape());
         for i in 0..self.networks.len() {
@@ -110,9 +113,11 @@ impl StiffFlow {
         &self,
         conditions: &Conditions<'g>,
         soft: Value<'g>,
+        strength: Value<'g>,
         y: Value<'g>,
     ) -> (Value<'g>, Value<'g>) {
-        let (features, span) = (self.features(conditions, soft), self.config.conditioning.span(conditions));
+        let span = self.config.conditioning.span(conditions) * strength;
+        let features = self.features(conditions, soft);
         let mut z = y * self.inverse_spread(y);
         let mut log_det = y.graph().scalar(0.0).broadcast(y.slice(0, 1).shape());
         for i in (0..self.networks.len()).rev() {
@@ -134,31 +139,37 @@ pub struct FrozenStiffFlow {
     forward: Runner<f64>,
     inverse: Runner<f64>,
     stiff: usize,
-    /// Lower ends of the pairs on which the flow is used; others keep the affine transport.
-    used: Vec<f64>,
+    /// Lower end of each pair, and the strength of the flow there.
+    strengths: Vec<(f64, f64)>,
 }
 
 impl FrozenStiffFlow {
-    /// `used[n − 1]` says whether pair n of the conditioning's schedule uses the flow.
-    pub fn new(flow: &StiffFlow, parameters: &Parameters<f64>, used: &[bool]) -> Result<Self> {
+    /// `strengths[n − 1]` is that of pair n of the conditioning's schedule; 0 keeps the affine transport.
+    pub fn new(flow: &StiffFlow, parameters: &Parameters<f64>, strengths: &[f64]) -> Result<Self> {
         let (stiff, soft) = (flow.config.spread.len(), flow.config.soft);
         let build = |invert: bool| {
             let flow = flow.clone();
             Runner::new(Arc::new(Cpu::new(1)), parameters.clone(), move |graph| {
                 let conditions = Conditions::pair_inputs(graph);
                 let torsions = graph.input("soft", soft);
+                let strength = graph.input("strength", 1);
                 let z = graph.input("z", stiff);
                 let (y, log_det) = if invert {
-                    flow.record_inverse(&conditions, torsions, z)
+                    flow.record_inverse(&conditions, torsions, strength, z)
                 } else {
-                    flow.record(&conditions, torsions, z)
+                    flow.record(&conditions, torsions, strength, z)
                 };
                 vec![y, log_det]
             })
         };
         let schedule = flow.config.conditioning.schedule.iter();
-        let used = schedule.zip(used).filter(|(_, used)| **used).map(|(beta, _)| *beta).collect();
-        Ok(Self { forward: build(false)?, inverse: build(true)?, stiff, used })
+        let strengths = schedule.copied().zip(strengths.iter().copied()).collect();
+        Ok(Self { forward: build(false)?, inverse: build(true)?, stiff, strengths })
+    }
+
+    /// Pairs that training did not know have none.
+    fn strength(&self, pair: &Interval) -> f64 {
+        self.strengths.iter().find(|(lower, _)| *lower == pair.lower).map_or(0.0, |(_, strength)| *strength)
     }
 
     fn apply(
@@ -175,13 +186,15 @@ impl FrozenStiffFlow {
             0 => to.extend(pairs.iter().map(|p| p.lower)),
             1 => to.extend(pairs.iter().map(|p| p.upper)),
             2 => to.extend_from_slice(soft),
+            3 => to.extend(pairs.iter().map(|pair| self.strength(pair))),
             _ => to.extend_from_slice(&shared.borrow()),
         };
         let read = |program: &dyn sterna_neural::Program<f64>| {
             let mut z = shared.borrow_mut();
             for (i, pair) in pairs.iter().enumerate() {
                 let here = i * self.stiff..(i + 1) * self.stiff;
-                let used = self.used.contains(&pair.lower);
+                // Without strength not even rounding should differ from the affine transport.
+                let used = self.strength(pair) != 0.0;
                 if used {
                     z[here.clone()].copy_from_slice(&program.output(0)[here]);
                 }
@@ -211,5 +224,74 @@ impl StiffMap for FrozenStiffFlow {
         log_det: &mut [f64],
     ) -> sterna::Result<()> {
         self.apply(&self.inverse, pairs, soft, z, log_det)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAIR: Interval = Interval { lower: 0.2, upper: 0.5 };
+
+    /// A flow with weights that do something, of some strength on its second pair alone.
+    fn flow() -> FrozenStiffFlow {
+        let config = StiffFlowConfig {
+            spread: vec![0.01, 0.2, 0.05, 1.0, 0.3],
+            soft: 2,
+            layers: 4,
+            hidden: Hidden::new(1, 8),
+            conditioning: Conditioning::new(&[0.0, 0.2, 0.5, 1.0]).unwrap(),
+        };
+        let mut layout = Layout::new();
+        let flow = config.build(&mut layout);
+        let values = (0..layout.len()).map(|i| 0.6 * (1.3 * i as f64 + 0.2).sin()).collect();
+        FrozenStiffFlow::new(&flow, &Parameters::new(values), &[0.0, 0.8, 0.0]).unwrap()
+    }
+
+    fn forward(flow: &FrozenStiffFlow, pair: Interval, soft: [f64; 2], z: [f64; 5]) -> ([f64; 5], f64) {
+        let (mut out, mut log_det) = (z, [0.0]);
+        flow.forward(&[pair], &soft, &mut out, &mut log_det).unwrap();
+        (out, log_det[0])
+    }
+
+    #[test]
+    fn the_inverse_undoes_and_the_determinant_is_that_of_differences() {
+        let (flow, soft, z) = (flow(), [0.4, -2.0], [0.004, -0.1, 0.02, 0.7, -0.2]);
+        let (image, log_det) = forward(&flow, PAIR, soft, z);
+        assert!(image.iter().zip(&z).all(|(a, b)| (a - b).abs() > 1e-6), "every coordinate moves");
+        let (mut back, mut log_det_back) = (image, [0.0]);
+        flow.inverse(&[PAIR], &soft, &mut back, &mut log_det_back).unwrap();
+        assert!(back.iter().zip(&z).all(|(a, b)| (a - b).abs() < 1e-13));
+        assert!((log_det + log_det_back[0]).abs() < 1e-12);
+        // Columns of the Jacobian by differences, then Gauss.
+        let mut jacobian = [[0.0; 5]; 5];
+        for j in 0..5 {
+            let at = |h: f64| {
+                let mut z = z;
+                z[j] += h;
+                forward(&flow, PAIR, soft, z).0
+            };
+            let (up, down) = (at(1e-6), at(-1e-6));
+            (0..5).for_each(|i| jacobian[i][j] = (up[i] - down[i]) / 2e-6);
+        }
+        let mut found = 0.0;
+        for k in 0..5 {
+            let pivot =
+                (k..5).max_by(|&a, &b| jacobian[a][k].abs().total_cmp(&jacobian[b][k].abs())).unwrap();
+            jacobian.swap(k, pivot);
+            found += jacobian[k][k].abs().ln();
+            for i in k + 1..5 {
+                let factor = jacobian[i][k] / jacobian[k][k];
+                (k..5).for_each(|j| jacobian[i][j] -= factor * jacobian[k][j]);
+            }
+        }
+        assert!((found - log_det).abs() < 1e-6, "{found} {log_det}");
+    }
+
+    #[test]
+    fn pairs_without_the_flow_keep_the_affine_transport() {
+        let z = [0.004, -0.1, 0.02, 0.7, -0.2];
+        let (image, log_det) = forward(&flow(), Interval { lower: 0.5, upper: 1.0 }, [0.4, -2.0], z);
+        assert_eq!((image, log_det), (z, 0.0));
     }
 }

@@ -4,6 +4,7 @@
 use crate::stiff_flow::{FrozenStiffFlow, StiffFlow, StiffFlowConfig};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
+use sterna::Batch;
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, PairReport};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{FlowAccelerator, Identity};
@@ -18,6 +19,9 @@ use sterna_neural::{
 
 /// Most training samples of a chain: beyond this many, neighbours in time say the same.
 const MOST_SAMPLES: usize = 60_000;
+
+/// Strengths of the flow that are tried on held-out samples.
+const STRENGTHS: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 
 /// Share of the steps that make the symmetric divergence small, before the rejection rate.
 const DIVERGENCE_SHARE: f64 = 0.05;
@@ -45,8 +49,8 @@ struct Description {
     network: StiffFlowConfig,
     /// Of the affine transport around it.
     affine: Vec<f64>,
-    /// Pairs on which the flow is used.
-    used: Vec<bool>,
+    /// Strength of the flow on each pair.
+    strengths: Vec<f64>,
 }
 
 fn stopped(error: sterna_molecule::MoleculeError) -> sterna::Error {
@@ -55,6 +59,7 @@ fn stopped(error: sterna_molecule::MoleculeError) -> sterna::Error {
 
 impl Fit for TrainStiffFlow {
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
+        let collected = Arc::new(spread_out(&collected));
         let split = Split::new(collected.clone());
         let betas = collected.schedule.betas();
         let rows: Vec<_> = (0..betas.len()).map(|chain| split.training_rows(chain, MOST_SAMPLES)).collect();
@@ -107,12 +112,12 @@ impl Fit for TrainStiffFlow {
     fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
         let stored = from_bytes::<Description>(record.to_vec(), "the flow's weights");
         let stored = stored.map_err(into_library)?;
-        let Description { network, affine, used } = &stored.description;
+        let Description { network, affine, strengths } = &stored.description;
         let affine = ConditionalAffine::from_parameters(&self.molecule, self.temperatures, affine);
         let mut layout = Layout::new();
         let flow = network.build(&mut layout);
         let weights: Parameters<f32> = stored.parameters(&layout).map_err(into_library)?;
-        let accelerator = accelerator(&flow, &weights, &affine.map_err(stopped)?, used)?;
+        let accelerator = accelerator(&flow, &weights, &affine.map_err(stopped)?, strengths)?;
         Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
     }
 }
@@ -127,13 +132,14 @@ impl TrainStiffFlow {
     ) -> Value<'g> {
         let conditions = Conditions::pair_inputs(graph);
         let late = graph.input("late", 1);
+        let strength = graph.scalar(1.0).broadcast(late.shape());
         // +log w of forward and −log w of backward journeys: end + log-ratio − start.
         let journey = |forward: bool| {
             let [z, lower_soft, upper_soft, offset] =
                 [affine.stiff(), affine.soft(), affine.soft(), 1].map(|cols| graph.input("journey", cols));
             let (end, log_det) = match forward {
-                true => network.record(&conditions, upper_soft, z),
-                false => network.record_inverse(&conditions, upper_soft, z),
+                true => network.record(&conditions, upper_soft, strength, z),
+                false => network.record_inverse(&conditions, upper_soft, strength, z),
             };
             let (soft, beta) =
                 if forward { (upper_soft, conditions.upper) } else { (lower_soft, conditions.lower) };
@@ -146,6 +152,19 @@ impl TrainStiffFlow {
         let rejection = (delta * 0.5).tanh().abs() * 2.0;
         (late * rejection - (1.0 - late) * delta).mean_rows()
     }
+}
+
+/// The same samples in another order: every eighth of 64 blocks comes last. A chain's samples come ladder by ladder, so
+/// that the last ones, which judge, would otherwise be those of one ladder.
+fn spread_out(collected: &Collected) -> Collected {
+    const BLOCKS: usize = 64;
+    let reordered = |samples: &Batch| {
+        let (rows, dim) = (samples.rows(), samples.dim());
+        let block = |b: usize| &samples.as_slice()[rows * b / BLOCKS * dim..rows * (b + 1) / BLOCKS * dim];
+        let (judges, students): (Vec<usize>, Vec<usize>) = (0..BLOCKS).partition(|b| b % 8 == 7);
+        Batch::from_vec(dim, students.into_iter().chain(judges).flat_map(block).copied().collect())
+    };
+    Collected { samples: collected.samples.iter().map(reordered).collect(), ..collected.clone() }
 }
 
 /// Root mean square of each standardised coordinate.
@@ -164,9 +183,9 @@ fn accelerator(
     flow: &StiffFlow,
     weights: &Parameters<f32>,
     affine: &ConditionalAffine,
-    used: &[bool],
+    strengths: &[f64],
 ) -> sterna::Result<Arc<dyn Accelerator>> {
-    let map = FrozenStiffFlow::new(flow, &weights.convert(), used).map_err(into_library)?;
+    let map = FrozenStiffFlow::new(flow, &weights.convert(), strengths).map_err(into_library)?;
     Ok(Arc::new(FlowAccelerator::new(Arc::new(Refined::new(affine.clone(), Arc::new(map))))))
 }
 
@@ -223,48 +242,53 @@ impl Lesson for StiffLesson {
     /// The affine transport alone.
     fn failed(&self) -> sterna::Result<Fitted> {
         let weights = self.layout.initialise(self.fit.training.seed);
-        self.fitted(&weights, vec![false; self.split.pairs()])
+        self.fitted(&weights, vec![0.0; self.split.pairs()])
     }
 
-    /// The flow is kept on those pairs where it rejects less than the affine transport on held-out samples.
+    /// Each pair gets the strength that rejects least on held-out samples; none is the affine transport.
     fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
         let pairs = self.split.pairs();
         let judge = |accelerator: &dyn Accelerator| {
             rejection_rates(accelerator, &*self.fit.path, &self.split, self.fit.training.seed)
         };
-        let all = accelerator(&self.network, weights, &self.affine, &vec![true; pairs])?;
-        let refined = judge(&*all)?;
-        let affine = judge(&FlowAccelerator::new(Arc::new((*self.affine).clone())))?;
+        let rejections = STRENGTHS.map(|strength| {
+            judge(&*accelerator(&self.network, weights, &self.affine, &vec![strength; pairs])?)
+        });
+        let rejections = rejections.into_iter().collect::<sterna::Result<Vec<_>>>()?;
         let plain = judge(&Identity)?;
-        let used: Vec<bool> = refined.iter().zip(&affine).map(|(refined, affine)| refined < affine).collect();
+        let best = |n: usize| {
+            let order = |&i: &usize, &j: &usize| rejections[i][n].total_cmp(&rejections[j][n]);
+            (0..STRENGTHS.len()).min_by(order).expect("there are some")
+        };
+        let strengths: Vec<f64> = (0..pairs).map(|n| STRENGTHS[best(n)]).collect();
+        let chosen: Vec<f64> = (0..pairs).map(|n| rejections[best(n)][n]).collect();
+        let (affine, full) = (&rejections[0], &rejections[STRENGTHS.len() - 1]);
         let rates = |rates: &[f64]| rates.iter().map(|r| format!("{r:.3}")).collect::<Vec<_>>().join(", ");
-        if used.contains(&false) {
+        // What was said of earlier rounds no longer holds.
+        report.alarms.retain(|(code, _)| code != "flow-replaced");
+        if strengths.contains(&0.0) {
             report.alarms.push((
                 "flow-replaced".into(),
                 format!(
                     "on held-out samples the flow rejects {}, the affine transport alone {}; where it is no better it is \
                      left out; more samples (training.collect) or steps (training.steps) may help",
-                    rates(&refined),
-                    rates(&affine)
+                    rates(full),
+                    rates(affine)
                 ),
             ));
         }
         report.pairs = (0..pairs)
-            .map(|n| PairReport {
-                rejection: refined[n].min(affine[n]),
-                plain_rejection: plain[n],
-                plain: false,
-            })
+            .map(|n| PairReport { rejection: chosen[n], plain_rejection: plain[n], plain: false })
             .collect();
-        self.fitted(weights, used)
+        self.fitted(weights, strengths)
     }
 }
 
 impl StiffLesson {
-    fn fitted(&self, weights: &Parameters<f32>, used: Vec<bool>) -> sterna::Result<Fitted> {
-        let accelerator = accelerator(&self.network, weights, &self.affine, &used)?;
+    fn fitted(&self, weights: &Parameters<f32>, strengths: Vec<f64>) -> sterna::Result<Fitted> {
+        let accelerator = accelerator(&self.network, weights, &self.affine, &strengths)?;
         let description =
-            Description { network: self.config.clone(), affine: self.affine.parameters(), used };
+            Description { network: self.config.clone(), affine: self.affine.parameters(), strengths };
         let record = to_bytes(&description, &self.layout, weights, None).map_err(into_library)?;
         Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
     }

@@ -37,10 +37,13 @@ fn verify(text: &str, replace: impl Fn(Arc<dyn Accelerator>) -> Arc<dyn Accelera
 
 const SCALING: &str = "[accelerator]\nkind = \"scaling\"";
 const AFFINE: &str = "[explorer]\nmasses = \"atoms\"\ntorsion_moves = 2\n[accelerator]\nkind = \"affine\"";
+/// Trained far too briefly to be of use, which must not matter.
+const FLOW: &str = "[accelerator]\nkind = \"flow\"\n[training]\nsteps = 30\nbatch = 32\nlearning_rate = 0.01\n\
+                    [network]\nlayers = 4\nwidth = 12\n";
 
 #[test]
 fn transports_of_molecules_are_sound_and_broken_ones_are_not() {
-    for text in [SCALING, AFFINE] {
+    for text in [SCALING, AFFINE, FLOW] {
         let verdict = verify(text, |accelerator| accelerator);
         assert!(verdict.passed(), "{text}\n{verdict}");
         for fault in [Fault::FlippedRatio, Fault::MissingJacobian(0.05)] {
@@ -57,9 +60,19 @@ fn run(text: &str) -> Run {
 }
 
 #[test]
+fn rows_of_the_table_are_sound_configs() {
+    for (name, text) in sterna_run::molecules::TABLE_ROWS {
+        let config = Config::parse(text, &sterna_run::molecules::TABLE_SETTINGS).unwrap();
+        config.settings().unwrap();
+        let target = builtin::target(&config.target).unwrap();
+        assert!(accelerators::plan(&config, target).is_ok(), "{name}");
+    }
+}
+
+#[test]
 fn how_a_run_is_cut_changes_no_bit() {
     let draws = |block: u64| {
-        let mut run = run(AFFINE);
+        let mut run = run(FLOW);
         while run.progress().0 != Stage::Finished {
             run.advance(block).unwrap();
         }
@@ -72,7 +85,7 @@ fn how_a_run_is_cut_changes_no_bit() {
 /// A fitted transport comes back from its record with the same bits.
 #[test]
 fn transports_come_back_from_their_records() {
-    for text in [SCALING, AFFINE] {
+    for text in [SCALING, AFFINE, FLOW] {
         let mut run = run(text);
         while run.progress().0 != Stage::Sampling {
             run.advance(u64::MAX).unwrap();
