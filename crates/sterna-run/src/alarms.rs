@@ -46,6 +46,9 @@ pub struct Evidence<'a> {
     pub draws: Vec<&'a Draws>,
     /// Length of a point.
     pub dim: usize,
+    /// What to compare between ladders instead of coordinates, by name: angles of a molecule, which may turn
+    /// as a whole without meaning anything.
+    pub features: Vec<(String, Vec<Vec<f64>>)>,
     /// Acceptance that step sizes were adapted to, if they were.
     pub wanted_acceptance: Option<f64>,
     /// Whether transports carried the swaps.
@@ -61,6 +64,7 @@ impl<'a> Evidence<'a> {
             results,
             draws: draws.iter().collect(),
             dim: run.sampler().path.dim(),
+            features: Vec::new(),
             wanted_acceptance: match run.settings().step_size {
                 StepSize::Adapt { acceptance } => Some(acceptance),
                 _ => None,
@@ -218,14 +222,28 @@ impl<'a> Evidence<'a> {
     }
 
     fn missed_mode(&self) -> Option<String> {
-        let found = disagreement(&self.draws, self.dim)?;
+        let series = |i: usize| -> Draws {
+            let draws = self.features.iter().map(|(_, ladders)| ladders[i].len()).min().unwrap_or(0);
+            let x = (0..draws).flat_map(|t| self.features.iter().map(move |(_, ladders)| ladders[i][t]));
+            Draws { x: x.collect(), ..Draws::default() }
+        };
+        let (found, what) = match self.features.first() {
+            None => {
+                let found = disagreement(&self.draws, self.dim)?;
+                (found, format!("coordinate {}", found.coordinate))
+            }
+            Some((_, ladders)) => {
+                let all: Vec<Draws> = (0..ladders.len()).map(series).collect();
+                let found = disagreement(&all.iter().collect::<Vec<_>>(), self.features.len())?;
+                (found, self.features[found.coordinate].0.clone())
+            }
+        };
         Some(format!(
             "ladders, or the two halves of the run, disagree about where the mass is: of the draws of the target chain \
-             between {:.0}% and {:.0}% have coordinate {} below {:.4} (p = {:.0e}, false-alarm level {FALSE_ALARM:.0e}); some \
+             between {:.0}% and {:.0}% have {what} below {:.4} (p = {:.0e}, false-alarm level {FALSE_ALARM:.0e}); some \
              of them may have missed a mode: run longer, with more chains, and compare ladders (chains.ensembles)",
             100.0 * found.lowest,
             100.0 * found.highest,
-            found.coordinate,
             found.threshold,
             found.p_value
         ))
@@ -298,6 +316,7 @@ mod tests {
             results,
             draws: draws.iter().collect(),
             dim: 1,
+            features: Vec::new(),
             wanted_acceptance: Some(0.92),
             accelerated: false,
             training: None,
@@ -323,6 +342,7 @@ mod tests {
             results: &results,
             draws: Vec::new(),
             dim: 1,
+            features: Vec::new(),
             wanted_acceptance: None,
             accelerated: false,
             training: None,
@@ -390,6 +410,13 @@ mod tests {
     fn missed_mode_needs_ladders_that_disagree() {
         assert_eq!(codes_with(&healthy(), &[0.5, 0.5, 0.0], |_| {}), ["missed-mode"]);
         assert!(codes_with(&healthy(), &[0.2, 0.2, 0.2], |_| {}).is_empty());
+        // A molecule that turns as a whole: its angles are compared, not its coordinates.
+        let angles =
+            |shares: &[f64]| vec![("phi".to_string(), draws(shares).into_iter().map(|d| d.x).collect())];
+        let turned = |e: &mut Evidence| e.features = angles(&[0.5, 0.5, 0.5]);
+        assert!(codes_with(&healthy(), &[0.5, 0.5, 0.0], turned).is_empty());
+        let missed = |e: &mut Evidence| e.features = angles(&[0.5, 0.0, 0.5]);
+        assert_eq!(codes_with(&healthy(), &[0.5, 0.5, 0.5], missed), ["missed-mode"]);
         // One ladder, whose second half has found what the first had not.
         let mut late = draws(&[0.0, 0.5]);
         let second = late.pop().unwrap();
@@ -399,6 +426,7 @@ mod tests {
             results: &results,
             draws: late.iter().collect(),
             dim: 1,
+            features: Vec::new(),
             wanted_acceptance: None,
             accelerated: false,
             training: None,
@@ -415,6 +443,7 @@ mod tests {
                 results: &results,
                 draws: Vec::new(),
                 dim: 1,
+                features: Vec::new(),
                 wanted_acceptance: None,
                 accelerated: true,
                 training: Some(&report),

@@ -71,8 +71,15 @@ impl Summary {
     pub(crate) fn new(config: &Config, steps: usize, run: &Run, times: &Times, draws: &[Draws]) -> Self {
         let results = run.results();
         let training = run.fit_report().filter(|report| report.steps > 0).cloned();
-        let mut alarms = Evidence::new(run, &results, training.as_ref(), draws).alarms();
-        let molecule = match chemistry::observe(config, &results.schedule, draws) {
+        let observed = chemistry::observe(config, &results.schedule, draws);
+        let mut evidence = Evidence::new(run, &results, training.as_ref(), draws);
+        if let Ok(Some(molecule)) = &observed {
+            let log_density = evidence.draws.iter().map(|d| d.log_density.clone()).collect();
+            evidence.features = vec![("log density".into(), log_density)];
+            evidence.features.extend(molecule.series.iter().map(|s| (s.name.clone(), s.values.clone())));
+        }
+        let mut alarms = evidence.alarms();
+        let molecule = match observed {
             Ok(molecule) => molecule,
             Err(error) => {
                 let message = format!("nothing can be said about the molecule: {error}");

@@ -78,7 +78,7 @@ fn basin_bars(i: usize, basins: &Value) -> Option<String> {
     let rows: Vec<(&String, f64, f64)> = basins["basins"]
         .as_object()?
         .iter()
-        .map(|(basin, p)| (basin, number_at(p, "share"), number_at(p, "standard_error")))
+        .map(|(basin, p)| (basin, number_at(p, "population"), number_at(p, "standard_error")))
         .filter(|row| row.1.is_finite())
         .collect();
     let n = rows.len() as f64;
