@@ -43,7 +43,7 @@ fn map(i: usize, residue: &Value) -> Option<String> {
     let title = format!("Free energy of {}", name(residue));
     let mut chart = Chart::new(&format!("phi-psi-{i}"), &title, angle("φ"), angle("ψ"))
         .height(420.0)
-        .caption("In kJ/mol above the most populated cell; white cells were never visited.")
+        .caption("In kJ/mol above the most populated cell; empty cells were never visited.")
         .description(format!("Map of the free energy of {} over the angles φ and ψ.", name(residue)));
     let mut cells: Vec<Vec<[f64; 4]>> = vec![Vec::new(); LEVELS.len() + 1];
     let at = |k: usize| -180.0 + width * k as f64;
