@@ -80,7 +80,7 @@ const FLOW_STEPS: u64 = 6000;
 /// an EGNN some five times as much as an MLP; so trainings take one to three minutes of one core.
 fn cmcd_steps(steps: usize, particles: bool) -> u64 {
     let steps = steps.max(1) as u64;
-    if particles { (12_500 / steps).clamp(500, 6000) } else { (40_000 / steps).clamp(1000, 16_000) }
+    if particles { (12_500 / steps).clamp(500, 6000) } else { (60_000 / steps).clamp(1000, 30_000) }
 }
 
 /// The particles of the target, if the drift is to be one of particles.
