@@ -82,10 +82,10 @@ fn impossible(error: sterna_neural::Error) -> JobError {
 const FLOW_STEPS: u64 = 6000;
 
 /// Steps of a controlled diffusion's training. A step costs about K + 1 calls of the drift, forth and back, and
-/// an EGNN some four times as much as an MLP; so trainings take about a minute and a half of one core.
+/// an EGNN some five times as much as an MLP; so trainings take one to three minutes of one core.
 fn cmcd_steps(steps: usize, particles: bool) -> u64 {
     let steps = steps.max(1) as u64;
-    if particles { (12_500 / steps).clamp(500, 6000) } else { (40_000 / steps).clamp(1000, 16_000) }
+    if particles { (12_500 / steps).clamp(500, 6000) } else { (60_000 / steps).clamp(1000, 30_000) }
 }
 
 /// Steps of an energy model's training.
