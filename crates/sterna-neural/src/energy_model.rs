@@ -197,7 +197,7 @@ impl EnergyConfig {
             }
         };
         let (time, scalar_hidden) = (format!("{name}.scalar"), self.scalar_hidden.check()?);
-        let scalar = TimeNetwork::new(layout, &time, scalar_hidden, count + 1, self.shortest());
+        let scalar = TimeNetwork::new(layout, &time, scalar_hidden, count + 2, self.shortest());
         Ok(EnergyNetwork { config: self.clone(), field, scalar })
     }
 }
@@ -255,6 +255,12 @@ impl EnergyNetwork {
         let precision = log_precision.exp();
         let pull = precision * ((time + rest * precision).recip() - time * share);
         (share, pull)
+    }
+
+    /// Records a number for each time that training needs and the density does not: how fast log Z grows, in
+    /// whatever units the loss has.
+    pub(crate) fn record_growth<'g>(&self, time: Value<'g>) -> Value<'g> {
+        self.scalar.record(time).slice(self.config.log_precision.len() + 1, 1)
     }
 
     /// Records the bounded vector N(x, s).

@@ -5,6 +5,10 @@
 //! (1 − s)E/(s + (1 − s)E) and s/(s + (1 − s)E) they have no spread at all where the target is a normal of
 //! precision E; what is left is not knowing the mode. So that mixture is what the model's score is held against,
 //! in units of √(E/(s + (1 − s)E)).
+//!
+//! Scores say nothing of how much modes weigh against each other once they lie apart, and a path that gets
+//! this wrong starves some of them. So the model's derivative in s is matched too: that of the noised law is the
+//! mean of ∂ₛ log N(x; √s x₀, 1 − s) at given x, up to the growth of log Z, which is learned beside it.
 
 use std::sync::Arc;
 
@@ -22,7 +26,7 @@ use crate::Result;
 use crate::cpu::Cpu;
 use crate::energy_model::{EnergyConfig, EnergyNetwork, Field, Parts};
 use crate::fit::{Course, Lesson, Split, Training, into_library, rejection_rates, streams};
-use crate::graph::Graph;
+use crate::graph::{Graph, Value};
 use crate::mlp::Hidden;
 use crate::parameters::{Layout, Parameters};
 use crate::particles::Particles;
@@ -169,18 +173,12 @@ impl TrainDiffusion {
             None => layout.initialise(training.seed),
         };
         let graph = Graph::new();
-        let loss = {
-            let (time, x) = (graph.input("time", 1), graph.input("x", network.dim()));
-            let [target_score, wanted, scale] =
-                ["target_score", "wanted", "scale"].map(|name| graph.input(name, network.dim()));
-            let Parts { share, pull, learned } = network.record_parts(time, x);
-            let score = graph.gradient(learned, &[x])[0] + share * time.sqrt() * target_score - pull * x;
-            ((score - wanted) * scale).square().sum_cols().mean_rows() * (1.0 / network.dim() as f64)
-        };
+        let loss = record_loss(&graph, &network);
         let device = Arc::new(Cpu::new(training.threads));
         let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
         let mut report = earlier.map(|e| e.report.clone()).unwrap_or_default();
         report.alarms.extend(coverage_alarm(&collected));
+        let log_level = log_level(&*self.target, &collected)?;
         let lesson = DiffusionLesson {
             fit: Self {
                 path: self.path.clone(),
@@ -192,6 +190,7 @@ impl TrainDiffusion {
             split: Split::new(collected),
             precisions: config.precisions(),
             shortest: config.shortest(),
+            log_level,
             keys: (0..training.batch as u32).collect(),
             noise: Batch::zeros(training.batch, network.dim()),
             points: Batch::zeros(2 * training.batch, network.dim()),
@@ -212,6 +211,27 @@ impl TrainDiffusion {
         let model = Arc::new(model.map_err(into_library)?);
         Ok(Diffused::new(model, self.target.dim(), self.target.log_z()))
     }
+}
+
+/// Records the loss; inputs as [`DiffusionLesson`] fills them.
+fn record_loss<'g>(graph: &'g Graph, network: &EnergyNetwork) -> Value<'g> {
+    let dim = network.dim();
+    let (time, x) = (graph.input("time", 1), graph.input("x", dim));
+    let [target_score, wanted, scale] =
+        ["target_score", "wanted", "scale"].map(|name| graph.input(name, dim));
+    let [log_density, wanted_slope, slope_scale] =
+        ["log_density", "wanted_slope", "slope_scale"].map(|name| graph.input(name, 1));
+    let Parts { share, pull, learned } = network.record_parts(time, x);
+    let bowl = (pull * x.square()).sum_cols() * 0.5;
+    let learned = graph.gradient(learned, &[x, time]);
+    let score = learned[0] + share * time.sqrt() * target_score - pull * x;
+    // log π̃(√s x) changes with s through its place alone.
+    let drift = x.dot(target_score) * time.sqrt().recip() * 0.5;
+    let slope_of = |value| graph.gradient(value, &[time])[0];
+    let slope = learned[1] + slope_of(share) * log_density + share * drift - slope_of(bowl);
+    let off = ((score - wanted) * scale).square().sum_cols();
+    let off_slope = ((slope - wanted_slope) * slope_scale - network.record_growth(time)).square();
+    (off + off_slope).mean_rows() * (1.0 / dim as f64)
 }
 
 impl Fit for TrainDiffusion {
@@ -246,6 +266,15 @@ fn reach(collected: &Collected) -> f64 {
     if longest.is_finite() { (2.0 * longest).clamp(1e-3, 1e6) } else { 30.0 }
 }
 
+/// The target's log density at the first sample of its chain.
+fn log_level(target: &dyn Target, collected: &Collected) -> Result<f64> {
+    let first = collected.samples[collected.schedule.pairs()].row(0).to_vec();
+    let mut out = Evaluation::zeros(1, first.len());
+    let point = Batch::from_vec(first.len(), first);
+    target.evaluate(&point, &mut out).map_err(|e| crate::Error::Host(e.to_string()))?;
+    Ok(if out.log_density[0].is_finite() { out.log_density[0] } else { 0.0 })
+}
+
 /// Fewer independent samples than this may well miss a mode.
 const FEW: f64 = 200.0;
 
@@ -275,6 +304,8 @@ struct DiffusionLesson {
     /// Eᵢ of a mode, as first guessed: they set the units of the loss.
     precisions: Vec<f64>,
     shortest: f64,
+    /// Log density of one sample: others are told relative to it, lest a large constant drown them in f32.
+    log_level: f64,
     /// Whether the samples come from a path that an earlier round learned.
     on_learned_path: bool,
     keys: Vec<u32>,
@@ -291,7 +322,7 @@ impl Lesson for DiffusionLesson {
     }
 
     fn inputs(&self) -> usize {
-        5
+        8
     }
 
     fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]) {
@@ -318,7 +349,18 @@ impl Lesson for DiffusionLesson {
         for (row, &s) in times.iter().enumerate() {
             let (clean, noised) = (self.scores.score.row(row), self.scores.score.row(rows + row));
             // A point at which the target has no score teaches nothing.
-            let known = clean.iter().chain(noised).all(|v| v.is_finite());
+            let level = self.scores.log_density[rows + row] - self.log_level;
+            let known = clean.iter().chain(noised).chain([&level]).all(|v| v.is_finite());
+            let (z, sample) = (self.noise.row(row), self.points.row(row));
+            let across: f64 = z.iter().zip(sample).map(|(z, x)| z * x).sum();
+            let outward = z.len() as f64 - z.iter().map(|z| z * z).sum::<f64>();
+            let rest = 1.0 - s;
+            let slope = 0.5 * (outward / rest + across / (s * rest).sqrt());
+            // Where noise is narrower than a mode, z says little at given x.
+            let slope_scale = rest * rest / (rest + s * 10.0 * self.shortest) * s.sqrt();
+            inputs[5].push(if known { level as f32 } else { 0.0 });
+            inputs[6].push(if known { slope as f32 } else { 0.0 });
+            inputs[7].push(if known { slope_scale as f32 } else { 0.0 });
             for (j, z) in self.noise.row(row).iter().enumerate() {
                 let precision = self.precisions[j];
                 let unit = 1.0 / (s + (1.0 - s) * precision);

@@ -130,8 +130,8 @@ def energy(name, p, s, x):
     largest = norm(start)[0]
     features = time_features(s, min(max(0.1 / largest, 1e-6), 0.1))
     scalars = mlp(p, "net.scalar", features)
-    precision = jnp.exp(scalars[:, :-1] + start)
-    common, retreat, s = norm(scalars[:, :-1] + start), jax.nn.softplus(scalars[:, -1:]), s[:, None]
+    precision = jnp.exp(scalars[:, :-2] + start)
+    common, retreat, s = norm(scalars[:, :-2] + start), jax.nn.softplus(scalars[:, -2:-1]), s[:, None]
     share = (1 + (1 - s) * common) ** -retreat / (s + (1 - s) * common)
     pull = precision * (1 / (s + (1 - s) * precision) - s * share)
     if name == "energy-dw4":
