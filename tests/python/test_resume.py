@@ -73,9 +73,10 @@ def whole(tmp_path_factory):
     return config, folder / "run", time.monotonic() - begin
 
 
-def stage_of(folder):
-    """Where the last checkpoint stands, as the log tells after a resume."""
-    lines = (folder / "log.jsonl").read_text().splitlines()
+def resumed_in(folder):
+    """The stages in which the run went on, as the log tells."""
+    log = folder / "log.jsonl"
+    lines = log.read_text().splitlines() if log.exists() else []
     return [e["stage"].split("(")[0] for e in map(json.loads, lines) if e["event"] == "resume"]
 
 
@@ -84,7 +85,7 @@ def test_killed_runs_resume_to_the_same_bits(whole, tmp_path):
     out = tmp_path / "run"
     moments = random.Random(20)
     command = [PROGRAM, "run", config, "--out", out]
-    kills = 0
+    kills, stages = 0, []
     begin = time.monotonic()
     # Kills are spread over the length of the run, and their number is what counts: with luck a process
     # lives to the end before all are spent, and the run begins again elsewhere.
@@ -101,6 +102,7 @@ def test_killed_runs_resume_to_the_same_bits(whole, tmp_path):
             kills += 1
         if process.returncode == 0:
             same(out, undisturbed)
+            stages += resumed_in(out)
             if kills >= KILLS:
                 break
             shutil.rmtree(out)
@@ -110,8 +112,12 @@ def test_killed_runs_resume_to_the_same_bits(whole, tmp_path):
             done = sterna(*command[1:])
             assert done.returncode == 0, done.stderr
             same(out, undisturbed)
+            stages += resumed_in(out)
             break
     assert kills >= KILLS
+    print(f"\n{kills} kills, resumed in", {stage: stages.count(stage) for stage in sorted(set(stages))})
+    if KILLS >= 25:
+        assert {"Tuning", "Collecting", "Fitting", "Sampling"} <= set(stages)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
