@@ -23,7 +23,7 @@ count = 4
 ensembles = 3
 [schedule]
 rounds = 3
-iterations = 400
+iterations = 3000
 [accelerator]
 kind = "cmcd"
 steps = 2
@@ -32,8 +32,8 @@ layers = 2
 width = 16
 [training]
 rounds = 2
-collect = 500
-steps = 400
+collect = 3000
+steps = 500
 batch = 32
 [run]
 iterations = 20000
@@ -73,9 +73,10 @@ def whole(tmp_path_factory):
     return config, folder / "run", time.monotonic() - begin
 
 
-def stage_of(folder):
-    """Where the last checkpoint stands, as the log tells after a resume."""
-    lines = (folder / "log.jsonl").read_text().splitlines()
+def resumed_in(folder):
+    """The stages in which the run went on, as the log tells."""
+    log = folder / "log.jsonl"
+    lines = log.read_text().splitlines() if log.exists() else []
     return [e["stage"].split("(")[0] for e in map(json.loads, lines) if e["event"] == "resume"]
 
 
@@ -84,16 +85,17 @@ def test_killed_runs_resume_to_the_same_bits(whole, tmp_path):
     out = tmp_path / "run"
     moments = random.Random(20)
     command = [PROGRAM, "run", config, "--out", out]
-    kills = 0
-    begin = time.monotonic()
-    # Kills are spread over the length of the run, and their number is what counts: with luck a process
-    # lives to the end before all are spent, and the run begins again elsewhere.
-    for attempt in range(10 * KILLS):
+    wanted = {"Tuning", "Collecting", "Fitting", "Sampling"} if KILLS >= 25 else set()
+    kills, stages = 0, []
+    for attempt in range(20 * KILLS):
         threads = str(moments.choice([1, 2, 3]))
         process = subprocess.Popen([*map(str, command), "--threads", threads],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        enough = kills >= KILLS and wanted <= set(stages + resumed_in(out))
         try:
-            _, errors = process.communicate(timeout=moments.uniform(0.02, 2.0 * seconds / max(KILLS - 1, 1)))
+            # Spread over the length of the run; the last one may live.
+            life = None if enough else moments.uniform(0.02, 2.0 * seconds / KILLS)
+            _, errors = process.communicate(timeout=life)
             assert process.returncode == 0, errors
         except subprocess.TimeoutExpired:
             process.kill()
@@ -101,17 +103,14 @@ def test_killed_runs_resume_to_the_same_bits(whole, tmp_path):
             kills += 1
         if process.returncode == 0:
             same(out, undisturbed)
-            if kills >= KILLS:
+            stages += resumed_in(out)
+            if enough:
                 break
             shutil.rmtree(out)
         # Killed before the folder held a config, it has to begin anew.
         command = [PROGRAM, "resume", out] if (out / "config.toml").exists() else [PROGRAM, "run", config, "--out", out]
-        if kills >= KILLS and time.monotonic() - begin > 3 * seconds:
-            done = sterna(*command[1:])
-            assert done.returncode == 0, done.stderr
-            same(out, undisturbed)
-            break
-    assert kills >= KILLS
+    print(f"\n{kills} kills, resumed in", {stage: stages.count(stage) for stage in sorted(set(stages))})
+    assert kills >= KILLS and wanted <= set(stages)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])

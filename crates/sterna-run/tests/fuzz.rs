@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sterna::run::{Run, Stage};
 use sterna::streams::{Phase, RowStream, Streams};
 use sterna_neural::weights::{NetworkConfig, to_bytes};
-use sterna_neural::{MlpDriftConfig, RealNvpConfig};
+use sterna_neural::{Hidden, MlpDriftConfig, RealNvpConfig};
 use sterna_run::checkpoint::{Description, encode};
 use sterna_run::{Config, fuzz};
 
@@ -65,8 +65,15 @@ fn checkpoints() -> Vec<Vec<u8>> {
 fn weights() -> Vec<Vec<u8>> {
     let schedule = [0.0, 0.3, 1.0];
     let configs = [
-        NetworkConfig::MlpDrift(MlpDriftConfig::small(2, &schedule).unwrap()),
-        NetworkConfig::RealNvp(RealNvpConfig::small(2, &schedule).unwrap()),
+        NetworkConfig::MlpDrift(MlpDriftConfig {
+            hidden: Hidden::new(1, 4),
+            ..MlpDriftConfig::small(2, &schedule).unwrap()
+        }),
+        NetworkConfig::RealNvp(RealNvpConfig {
+            layers: 2,
+            hidden: Hidden::new(1, 4),
+            ..RealNvpConfig::small(2, &schedule).unwrap()
+        }),
     ];
     let file = |config: &NetworkConfig| {
         let mut layout = sterna_neural::Layout::new();

@@ -1,8 +1,8 @@
 //! A run that was saved and restored is the run that never stopped: any stage, any threads, more iterations.
 
 use std::sync::Arc;
-use sterna::acceleration::{Acceleration, FitAffine, FitCmcd};
-use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator, NoDrift};
+use sterna::acceleration::{Acceleration, Collected, Fit, FitAffine, FitCmcd, FitReport, Fitted, Fitting};
+use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator, NoDrift};
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::run::{Criterion, Run, Settings, Stage, StepSize};
@@ -31,6 +31,64 @@ impl Target for Walled {
                 out.log_density[i] = f64::NAN;
             }
         }
+        Ok(())
+    }
+}
+
+fn diffusion() -> Diffusion {
+    Diffusion { steps: DiffusionSteps::new(2, Integrator::Exponential).unwrap() }
+}
+
+fn diffused() -> Arc<dyn AnnealingPath> {
+    Arc::new(Diffused::exact(Arc::new(Gmm::paper(4))).unwrap())
+}
+
+/// A fit of several steps whose first round brings a path, and whose second comes to nothing.
+struct FitPath;
+
+struct Steps {
+    round: usize,
+    done: u64,
+}
+
+impl Fit for FitPath {
+    fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
+        assert_eq!(earlier.is_some(), collected.round > 0);
+        Ok(Box::new(Steps { round: collected.round, done: 0 }))
+    }
+
+    fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
+        assert_eq!(record, [7]);
+        let (accelerator, path) = (Arc::new(diffusion()), Some(diffused()));
+        Ok(Fitted { accelerator, path, record: record.into(), report: FitReport::default() })
+    }
+}
+
+impl Fitting for Steps {
+    fn progress(&self) -> (u64, u64) {
+        (self.done, 20)
+    }
+
+    fn advance(&mut self, most: u64) -> Result<()> {
+        self.done += most.min(20 - self.done);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Fitted> {
+        let mut fitted = FitPath.rebuild(&[7])?;
+        if self.round > 0 {
+            (fitted.accelerator, fitted.path, fitted.record) = (Arc::new(Identity), None, Arc::new([]));
+        }
+        fitted.report.steps = 20 * (1 + self.round as u64);
+        Ok(fitted)
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        Ok(vec![self.done as u8])
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> Result<()> {
+        self.done = u64::from(saved[0]);
         Ok(())
     }
 }
@@ -65,11 +123,8 @@ fn parts(kind: usize) -> (Arc<dyn AnnealingPath>, Acceleration) {
             let cmcd = FitCmcd { drift: Arc::new(NoDrift), steps: 2, noise: 0.2 };
             (geometric(), Acceleration::Fitted(Arc::new(cmcd)))
         }
-        _ => {
-            let path = Arc::new(Diffused::exact(Arc::new(Gmm::paper(4))).unwrap());
-            let steps = DiffusionSteps::new(2, Integrator::Exponential).unwrap();
-            (path, Acceleration::Given(Arc::new(Diffusion { steps })))
-        }
+        3 => (diffused(), Acceleration::Given(Arc::new(diffusion()))),
+        _ => (geometric(), Acceleration::Fitted(Arc::new(FitPath))),
     }
 }
 
@@ -89,7 +144,7 @@ fn restore(kind: usize, settings: Settings, saved: &[u8]) -> Result<Run> {
 
 #[test]
 fn restored_runs_are_the_same_to_the_bit() {
-    for kind in 0..4 {
+    for kind in 0..5 {
         let whole = {
             let mut run = start(kind, settings());
             run.complete().unwrap();
@@ -113,17 +168,18 @@ fn restored_runs_are_the_same_to_the_bit() {
                 break;
             }
         }
-        let fitted = [1, 2].contains(&kind);
+        let fitted = [1, 2, 4].contains(&kind);
         for stage in [Stage::Collecting, Stage::Fitting] {
             assert_eq!(stages.contains(&stage), fitted, "{stages:?}");
         }
+        assert_eq!(stages.contains(&Stage::Retuning(1)), kind == 4, "{stages:?}");
         assert!(stages.contains(&Stage::Tuning(1)) && stages.contains(&Stage::BurnIn));
     }
 }
 
 #[test]
 fn a_finished_run_can_be_made_longer() {
-    for kind in 0..4 {
+    for kind in 0..5 {
         let long = Settings { iterations: 400, ..settings() };
         let mut whole = start(kind, long.clone());
         whole.complete().unwrap();
