@@ -161,7 +161,8 @@ fn run(arguments: &RunArgs) -> Result<(), JobError> {
     }
     let mut config = match &arguments.config {
         Some(path) => Config::read(path, &overrides)?,
-        None => Config::parse(sterna_run::DEMO, &overrides)?,
+        // The demo is what it is; whoever sets a field starts from the defaults.
+        None => Config::parse(if demo { sterna_run::DEMO } else { "" }, &overrides)?,
     };
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.threads = arguments.threads.unwrap_or(config.threads);
