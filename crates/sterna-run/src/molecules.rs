@@ -16,7 +16,7 @@ use sterna_molecule::{
 use sterna_neural::Hidden;
 
 /// Steps of a flow's training in each round.
-const FLOW_STEPS: u64 = 4000;
+const FLOW_STEPS: u64 = 2500;
 /// Kelvin, where the config does not say.
 const TEMPERATURE: f64 = 300.0;
 /// Kelvin of the reference, where the config does not say.
@@ -27,7 +27,7 @@ pub(crate) const REFERENCE_TEMPERATURE: f64 = 1200.0;
 /// and 465, 597 and 627 for its controlled diffusions.
 pub const TABLE_ROWS: [(&str, &str); 4] = [
     ("parallel tempering", "[accelerator]\nkind = \"none\"\n"),
-    ("temperature scaling", "[accelerator]\nkind = \"scaling\"\n[training]\nrounds = 1\n"),
+    ("temperature scaling", "[accelerator]\nkind = \"scaling\"\n[training]\nrounds = 3\n"),
     ("conditional affine", "[accelerator]\nkind = \"affine\"\n[training]\nrounds = 3\n"),
     ("flow", "[accelerator]\nkind = \"flow\"\n[training]\nrounds = 3\n"),
 ];
@@ -169,7 +169,7 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
         "scaling" => Some(Arc::new(FitScaling { molecule: molecule.clone(), temperatures })),
         "affine" => Some(Arc::new(FitConditionalAffine { molecule: molecule.clone(), temperatures })),
         "flow" => {
-            let (layers, width) = accelerators::size(config, (5, 64), (9, 128))?;
+            let (layers, width) = accelerators::size(config, (3, 24), (9, 128))?;
             Some(Arc::new(TrainStiffFlow {
                 molecule: molecule.clone(),
                 temperatures,
