@@ -178,9 +178,8 @@ impl EnergyConfig {
         }
         let allowed = if matches!(self.field, Field::Mlp { .. }) { self.dim() } else { 1 };
         let count = self.log_precision.len();
-        if (count != 1 && count != allowed)
-            || self.log_precision.iter().any(|k| k.is_nan() || k.abs() >= 60.0)
-        {
+        let usable = self.log_precision.iter().all(|k| k.abs() < 60.0);
+        if (count != 1 && count != allowed) || !usable {
             let (value, reason) = (format!("{:?}", self.log_precision), "one, or one for each coordinate");
             return Err(Error::Config { field: "log_precision", value, reason });
         }
