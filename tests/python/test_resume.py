@@ -207,14 +207,17 @@ def test_results_can_be_read_while_the_run_goes_on(endless):
     import arviz
     out, process = endless
     seen = []
-    for _ in range(5):
+
+    def has_grown():
         found = json.loads((out / "summary.json").read_text())
         assert found["finished"] is False
         draws = arviz.from_netcdf(out / "draws.nc").posterior["x"]
         assert draws.shape[2] == 2 and draws.shape[1] > 0
         seen.append(found["iterations"])
-        time.sleep(0.5)
-    assert seen == sorted(seen) and seen[-1] > seen[0]
+        return seen[-1] > seen[0]
+
+    wait_for(has_grown)
+    assert seen == sorted(seen)
     assert process.poll() is None
 
 
