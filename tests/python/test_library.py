@@ -33,7 +33,15 @@ def banana(tmp_path_factory):
     return compiled(tmp_path_factory.mktemp("banana"), str(ROOT / "examples" / "c" / "banana.c"), "libbanana.so")
 
 
-@pytest.mark.parametrize("accelerator", [[], ["accelerator.kind=affine"], ["accelerator.kind=cmcd", "accelerator.drift=none"]])
+TRAINED = ["training.steps=100", "training.collect=500", "training.loss=log-variance"]
+
+
+@pytest.mark.parametrize("accelerator", [
+    [],
+    ["accelerator.kind=affine"],
+    ["accelerator.kind=cmcd", "accelerator.drift=none"],
+    ["accelerator.kind=cmcd", *TRAINED],
+])
 def test_the_example_is_sampled(banana, tmp_path, accelerator):
     done = run(banana, tmp_path / "run", *accelerator)
     assert done.returncode == 0, done.stderr
@@ -95,7 +103,6 @@ def test_another_symbol_and_a_given_dimension(tmp_path):
     (text(more="__attribute__((constructor)) void f(void) { *(volatile int *)0 = 1; }"), ["target.dim=2"],
      ["crashed when it was loaded", "signal 11"]),
     (text(body="raise(SIGFPE);"), ["target.dim=2"], ["crashed when it evaluated the origin", "signal 8"]),
-    (text(), ["target.dim=2", "accelerator.kind=flow"], ["accelerator.kind"]),
 ])
 def test_bad_libraries_are_wrong_input(tmp_path, source, settings, parts):
     library = compiled(tmp_path, source)

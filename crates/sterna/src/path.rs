@@ -183,6 +183,19 @@ pub trait AnnealingPath: Send + Sync {
         Schedule::uniform(chains)
     }
 
+    /// Turns samples of the target into points to begin with at these βs, where the path knows how. A run that
+    /// changes its path then need not find its way from the old one's places.
+    fn begin_from(
+        &self,
+        _betas: &[f64],
+        _streams: &Streams,
+        _iteration: u64,
+        _rows: &[u32],
+        _x: &mut Batch,
+    ) -> bool {
+        false
+    }
+
     /// Moves that only this path knows, made after the Hamiltonian ones of each iteration.
     fn own_moves(&self) -> Option<Arc<dyn Explorer>> {
         None

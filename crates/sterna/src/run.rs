@@ -12,7 +12,7 @@ use crate::records::{BadPoint, Counts, Draws, SamplingRecord, TuningRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
 use crate::streams::{Phase, Streams};
 use crate::trace::{LadderTrace, RoundTrace};
-use crate::{Error, Result};
+use crate::{Batch, Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -627,7 +627,7 @@ impl Run {
     fn finish_fit(&mut self) -> Result<()> {
         let Some(fitting) = self.fitting.take() else { return Ok(()) };
         let fitted = fitting.finish()?;
-        self.collected = None;
+        let collected = self.collected.take();
         self.fits += 1;
         self.sampler.accelerator = fitted.accelerator.clone();
         let path = fitted.path.clone();
@@ -643,10 +643,23 @@ impl Run {
         self.sampler.path = path;
         self.path_record = Some(record);
         self.sampler.schedule = self.sampler.path.first_schedule(self.settings.chains);
-        let betas = self.sampler.schedule.betas();
+        let Sampler { path, schedule, streams, .. } = &self.sampler;
+        let samples = collected.as_ref().and_then(|collected| collected.samples.last());
         for Shard { ensemble, .. } in &mut self.shards {
-            let at: Vec<f64> = (0..ensemble.points.rows()).map(|row| betas[ensemble.chain(row)]).collect();
-            self.sampler.path.evaluate(&at, &mut ensemble.points)?;
+            let rows = 0..ensemble.points.rows();
+            let at: Vec<f64> = rows.clone().map(|row| schedule.betas()[ensemble.chain(row)]).collect();
+            if let Some(samples) = samples {
+                let keys: Vec<u32> = rows.clone().map(|row| ensemble.key(row)).collect();
+                let mut x = Batch::zeros(rows.len(), samples.dim());
+                for (row, &key) in keys.iter().enumerate() {
+                    let chosen = streams.row(Phase::Exact, self.iteration, key).below(samples.rows());
+                    x.row_mut(row).copy_from_slice(samples.row(chosen));
+                }
+                if path.begin_from(&at, streams, self.iteration, &keys, &mut x) {
+                    ensemble.points.x = x;
+                }
+            }
+            path.evaluate(&at, &mut ensemble.points)?;
         }
         self.enter(Stage::Retuning(0));
         Ok(())

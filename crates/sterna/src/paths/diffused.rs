@@ -1,7 +1,7 @@
 //! The variance-preserving diffusion as an annealing path of its own (§5.3, App. D.3).
 
 use crate::path::{AnnealingPath, Points};
-use crate::streams::{PhaseKey, Streams};
+use crate::streams::{Phase, PhaseKey, Streams};
 use crate::transport::EnergyModel;
 use crate::{Batch, Result, Schedule, Target};
 use std::sync::Arc;
@@ -98,6 +98,25 @@ impl AnnealingPath for Diffused {
         x: &mut Batch,
     ) {
         streams.normals(phase, iteration, rows, x);
+    }
+
+    /// x = √s x₁ + √(1 − s) z.
+    fn begin_from(
+        &self,
+        betas: &[f64],
+        streams: &Streams,
+        iteration: u64,
+        rows: &[u32],
+        x: &mut Batch,
+    ) -> bool {
+        let mut noise = Batch::zeros(x.rows(), self.dim);
+        streams.normals(Phase::Start, iteration, rows, &mut noise);
+        for (row, &s) in betas.iter().enumerate() {
+            for (x, z) in x.row_mut(row).iter_mut().zip(noise.row(row)) {
+                *x = s.sqrt() * *x + (1.0 - s).sqrt() * z;
+            }
+        }
+        true
     }
 
     fn log_z_reference(&self) -> f64 {
