@@ -707,12 +707,17 @@ impl Fitting for Done {
 #[test]
 fn a_run_along_a_wrecked_path_is_slow_but_right() {
     let (_, path) = two_modes();
-    let long = Settings { iterations: 40_000, ..settings(6) };
+    let long = Settings { iterations: 40_000, guard: false, ..settings(6) };
     let plain = results(path.clone(), long.clone(), Arc::new(Plain));
     let found = results(path.clone(), long.clone(), Arc::new(WreckedPath { lie: 0.0 }));
     let [ours, theirs]: [f64; 2] = [&found, &plain].map(|r| r.rejection_rates.iter().sum());
     assert!(ours > 1.2 * theirs, "it does harm: {ours} against {theirs}");
     assert_right(&found, &[(0.6 - 0.6 - 0.5) / 3.0, (0.2 - 0.1 + 0.1) / 3.0]);
+    // By default such a path is given up after tuning.
+    let guarded = Settings { guard: true, iterations: 2000, ..long.clone() };
+    let run = completed(path.clone(), guarded, Arc::new(WreckedPath { lie: 0.0 }));
+    assert!(run.fit_report().unwrap().alarms.iter().any(|(code, _)| code == "transport-replaced"));
+    assert!(run.fitted().unwrap().path.is_none());
     // The broken twin: a wrong mass of the reference is noticed.
     let lying = results(path, long, Arc::new(WreckedPath { lie: 0.3 })).log_z;
     assert!((lying.bar - 0.0).abs() > 4.5 * lying.standard_error, "{} ± {}", lying.bar, lying.standard_error);

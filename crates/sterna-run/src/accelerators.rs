@@ -82,14 +82,14 @@ fn impossible(error: sterna_neural::Error) -> JobError {
 const FLOW_STEPS: u64 = 6000;
 
 /// Steps of a controlled diffusion's training. A step costs about K + 1 calls of the drift, forth and back, and
-/// an EGNN some five times as much as an MLP; so trainings take one to three minutes of one core.
+/// an EGNN some five times as much as an MLP; so trainings take one to four minutes of one core.
 fn cmcd_steps(steps: usize, particles: bool) -> u64 {
     let steps = steps.max(1) as u64;
-    if particles { (12_500 / steps).clamp(500, 6000) } else { (60_000 / steps).clamp(1000, 30_000) }
+    if particles { (12_500 / steps).clamp(500, 6000) } else { (120_000 / steps).clamp(1000, 30_000) }
 }
 
 /// Steps of an energy model's training.
-const DIFFUSION_STEPS: u64 = 8000;
+const DIFFUSION_STEPS: u64 = 24_000;
 
 /// The particles of the target, if the network is to be one of particles.
 fn particles(config: &Config) -> Result<Option<Particles>, JobError> {
@@ -287,7 +287,9 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                 None => size(config, (3, 96), (3, 128))?,
             };
             let hidden = Hidden::new(layers, width);
-            let size = DiffusionSize { steps, integrator, hidden, waves: 3, particles };
+            // Waves of the coordinates help where modes are many in few dimensions; in more they lead chains astray.
+            let waves = if target.dim() > 16 { 0 } else { 3 };
+            let size = DiffusionSize { steps, integrator, hidden, waves, particles };
             let fit = TrainDiffusion::new(path.clone(), target, size, training(config, DIFFUSION_STEPS, 0)?);
             let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
             Plan { path, acceleration, steps }

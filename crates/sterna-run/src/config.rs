@@ -518,6 +518,7 @@ impl Config {
                 _ => 5000,
             }),
             fits: self.fits(),
+            guard: self.training.guard,
             burn_in: self.run.burn_in,
             iterations: self.run.iterations,
             thin: self.run.thin,

@@ -361,7 +361,7 @@ impl<'a> Job<'a> {
             }
         }
         self.checkpoint(work, draws)?;
-        if let Some(fitted) = work.run.fitted().filter(|f| f.report.steps > 0) {
+        if let Some(fitted) = work.run.fitted().filter(|f| f.report.steps > 0 && !f.record.is_empty()) {
             write_whole(&self.folder.join("transport.safetensors"), &fitted.record)?;
         }
         let summary = self.write_summary(work, draws)?;

@@ -1,6 +1,8 @@
 //! A whole run: tuning rounds, burn-in, sampling. Everything changes between rounds, by new values.
 
 use crate::acceleration::{Acceleration, CollectRecord, Collected, FitReport, Fitted, Fitting};
+use crate::accelerator::Accelerator;
+use crate::accelerators::Identity;
 use crate::adaptation::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes};
 use crate::ensemble::Ensemble;
 use crate::estimates::{LogZ, Series, effective_draws, log_z_of, round_trip_rate};
@@ -82,6 +84,8 @@ pub struct Settings {
     pub collect: u64,
     /// How often an accelerator is fitted: each fit sees samples that the one before carried.
     pub fits: usize,
+    /// Whether a learned path that allows fewer round trips than plain swaps is given up.
+    pub guard: bool,
     /// Iterations before sampling, with everything frozen.
     pub burn_in: u64,
     /// Iterations of sampling.
@@ -108,6 +112,7 @@ impl Default for Settings {
             criterion: Criterion::Barrier,
             collect: 5000,
             fits: 1,
+            guard: true,
             burn_in: 1000,
             iterations: 100_000,
             thin: 1,
@@ -236,6 +241,8 @@ struct Shard {
 /// ```
 pub struct Run {
     settings: Settings,
+    /// The path that the run was given; `sampler` may have a learned one.
+    first_path: Arc<dyn AnnealingPath>,
     acceleration: Acceleration,
     sampler: Sampler,
     sizes: StepSizes,
@@ -275,6 +282,10 @@ pub struct PlainStage {
     pub tuning_evaluations: u64,
     /// Rejection rate of each pair.
     pub rejection_rates: Vec<f64>,
+    /// The tuned schedule.
+    pub schedule: Schedule,
+    /// The tuned step sizes.
+    pub sizes: StepSizes,
 }
 
 /// What a finished (or interrupted) run has found.
@@ -345,6 +356,7 @@ impl Run {
             Acceleration::Kept(_, schedule) => schedule.clone(),
             _ => path.first_schedule(chains),
         };
+        let first_path = path.clone();
         let sampler = Sampler {
             schedule: schedule.clone(),
             explorer: explorer(&settings, &sizes, &*path),
@@ -384,6 +396,7 @@ impl Run {
             path_record: None,
             iteration: 0,
             settings,
+            first_path,
             acceleration,
             sampler,
             sizes,
@@ -476,6 +489,9 @@ impl Run {
             }
             Stage::Retuning(round) if done == total => {
                 self.tune()?;
+                if round + 1 == self.settings.rounds && self.settings.guard {
+                    self.guard_path()?;
+                }
                 self.enter(Stage::Retuning(round + 1));
             }
             Stage::Tuning(round) | Stage::Retuning(round) if self.ends_adaptation_block(done) => {
@@ -513,6 +529,8 @@ impl Run {
                 evaluations: 0,
                 tuning_evaluations: self.evaluations(),
                 rejection_rates: Vec::new(),
+                schedule: self.sampler.schedule.clone(),
+                sizes: self.sizes.clone(),
             });
         }
         if stage == Stage::Sampling {
@@ -599,8 +617,8 @@ impl Run {
                 iterations: self.stage_iterations,
                 round_trips: self.round_trips() - before.round_trips,
                 evaluations: self.evaluations() - before.tuning_evaluations,
-                tuning_evaluations: before.tuning_evaluations,
                 rejection_rates: Counts::rejection_rates(self.tuning_counts(), chains),
+                ..before
             });
         }
         let records = self.shards.iter().map(|s| &s.tuning);
@@ -662,6 +680,49 @@ impl Run {
             path.evaluate(&at, &mut ensemble.points)?;
         }
         self.enter(Stage::Retuning(0));
+        Ok(())
+    }
+
+    /// Goes back to plain swaps on the first path if a learned one, tuned, allows fewer round trips: judged on
+    /// held-out samples a model may look well and still lead its chains astray. The result is exact either way.
+    fn guard_path(&mut self) -> Result<()> {
+        let (Some(plain), Some(fitted)) = (&self.plain, &self.fitted) else { return Ok(()) };
+        let rates = Counts::rejection_rates(self.tuning_counts(), self.settings.chains);
+        let [ours, theirs] = [&rates, &plain.rejection_rates].map(|rates| round_trip_rate(rates));
+        // A tie is no reason to change back.
+        if ours > 0.9 * theirs {
+            return Ok(());
+        }
+        let mut report = fitted.report.clone();
+        report.pairs.iter_mut().for_each(|pair| pair.plain = true);
+        report.alarms.push((
+            "transport-replaced".into(),
+            format!(
+                "on the learned path, tuned, swaps allow {ours:.2e} round trips an iteration, and plain ones on the first \
+                 path {theirs:.2e}: the run goes on without it; more samples (training.collect), more steps \
+                 (training.steps) or adapted moves (explorer.step_size = \"adapt\") may help"
+            ),
+        ));
+        let accelerator: Arc<dyn Accelerator> = Arc::new(Identity);
+        self.evaluations_on_earlier_paths = self.evaluations();
+        self.network_evaluations_on_earlier_paths = self.network_evaluations();
+        self.sizes = plain.sizes.clone();
+        self.sampler.schedule = plain.schedule.clone();
+        // What the first path has counted is in the sum already.
+        self.evaluations_on_earlier_paths =
+            self.evaluations_on_earlier_paths.wrapping_sub(self.first_path.evaluations());
+        self.network_evaluations_on_earlier_paths =
+            self.network_evaluations_on_earlier_paths.wrapping_sub(self.first_path.network_evaluations());
+        self.sampler.path = self.first_path.clone();
+        self.sampler.accelerator = accelerator.clone();
+        self.sampler.explorer = explorer(&self.settings, &self.sizes, &*self.first_path);
+        self.fitted = Some(Fitted { accelerator, path: None, record: Arc::new([]), report });
+        self.path_record = None;
+        for Shard { ensemble, .. } in &mut self.shards {
+            let rows = 0..ensemble.points.rows();
+            let at: Vec<f64> = rows.map(|row| self.sampler.schedule.betas()[ensemble.chain(row)]).collect();
+            self.first_path.evaluate(&at, &mut ensemble.points)?;
+        }
         Ok(())
     }
 

@@ -137,6 +137,7 @@ impl Run {
             (_, _, None) => None,
             _ => return Err(wrong("it is in the middle of a fit, but nothing is to be fitted")),
         };
+        let first_path = path.clone();
         let path = learned.unwrap_or(path);
         let sampler = Sampler {
             schedule: state.schedule,
@@ -167,6 +168,7 @@ impl Run {
             path_record,
             iteration: state.iteration,
             settings,
+            first_path,
             acceleration,
             sampler,
             sizes: state.sizes,
