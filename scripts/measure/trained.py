@@ -31,7 +31,12 @@ def cmcd(k):
     return ["accelerator.kind=cmcd", f"accelerator.steps={k}"]
 
 
+def diffusion(k):
+    return ["accelerator.kind=diffusion", f"accelerator.steps={k}"]
+
+
 FLOW = ["accelerator.kind=flow"]
+TWO = ["explorer.steps=2"]
 
 # Name, settings, round trips wanted.
 CONFIGS = [
@@ -44,6 +49,12 @@ CONFIGS = [
     ("dw4 cmcd 10 K=5", DW4 + chains(10) + cmcd(5), 9800),
     ("mw32 cmcd 10 K=1", MANY_WELL + chains(10) + cmcd(1), 2900),
     ("mw32 cmcd 10 K=5", MANY_WELL + chains(10) + cmcd(5), 4800),
+    ("gmm diffusion 10 K=0", GMM + chains(10) + diffusion(0), 734),
+    ("gmm diffusion 10 K=1", GMM + chains(10) + diffusion(1), 1551),
+    ("gmm diffusion 10 K=2", GMM + chains(10) + diffusion(2), 2064),
+    ("gmm diffusion 10 K=5", GMM + chains(10) + diffusion(5), 3080),
+    ("mw32 diffusion 10 K=5", MANY_WELL + chains(10) + diffusion(5) + TWO, 5700),
+    ("dw4 diffusion 10 K=5", DW4 + chains(10) + diffusion(5) + TWO + ["explorer.step_size=0.2"], 12_000),
     ("mw32 adapted cmcd 10 K=1", ADAPTED + chains(10) + cmcd(1), 2900),
     ("mw32 adapted cmcd 10 K=5", ADAPTED + chains(10) + cmcd(5), 4800),
 ]
