@@ -161,7 +161,7 @@ impl StoredDraws {
     }
 
     /// What alarms are judged by, and what chemists look at: all draws of a molecule, and of other targets at
-    /// most [`MOST_JUDGED`], evenly spread.
+    /// most 2¹⁷, evenly spread.
     pub fn judged(&self, config: &Config) -> Result<Vec<Draws>, JobError> {
         let most = if config.target.is_molecule() { usize::MAX } else { MOST_JUDGED };
         let stride = self.draws().div_ceil(most).max(1);
