@@ -286,6 +286,8 @@ pub struct PlainStage {
     pub schedule: Schedule,
     /// The tuned step sizes.
     pub sizes: StepSizes,
+    /// λ(β) at each chain.
+    pub local_barriers: Vec<f64>,
 }
 
 /// What a finished (or interrupted) run has found.
@@ -531,6 +533,7 @@ impl Run {
                 rejection_rates: Vec::new(),
                 schedule: self.sampler.schedule.clone(),
                 sizes: self.sizes.clone(),
+                local_barriers: Vec::new(),
             });
         }
         if stage == Stage::Sampling {
@@ -612,20 +615,21 @@ impl Run {
     fn begin_fit(&mut self) -> Result<()> {
         let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
         let (chains, dim) = (self.settings.chains, self.sampler.path.dim());
+        let records = self.shards.iter().map(|s| &s.tuning);
+        self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
+        self.barrier_schedule = self.sampler.schedule.clone();
+        let mut local_variance = TuningRecord::information(records, chains, dim);
+        local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
         if let Some(before) = self.plain.clone().filter(|_| self.fits == 0) {
             self.plain = Some(PlainStage {
                 iterations: self.stage_iterations,
                 round_trips: self.round_trips() - before.round_trips,
                 evaluations: self.evaluations() - before.tuning_evaluations,
                 rejection_rates: Counts::rejection_rates(self.tuning_counts(), chains),
+                local_barriers: self.local_barriers.clone(),
                 ..before
             });
         }
-        let records = self.shards.iter().map(|s| &s.tuning);
-        self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
-        self.barrier_schedule = self.sampler.schedule.clone();
-        let mut local_variance = TuningRecord::information(records, chains, dim);
-        local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
         let collected = Arc::new(Collected {
             round: self.fits,
             schedule: self.sampler.schedule.clone(),
@@ -708,6 +712,8 @@ impl Run {
         self.network_evaluations_on_earlier_paths = self.network_evaluations();
         self.sizes = plain.sizes.clone();
         self.sampler.schedule = plain.schedule.clone();
+        self.barrier_schedule = plain.schedule.clone();
+        self.local_barriers = plain.local_barriers.clone();
         // What the first path has counted is in the sum already.
         self.evaluations_on_earlier_paths =
             self.evaluations_on_earlier_paths.wrapping_sub(self.first_path.evaluations());

@@ -237,6 +237,14 @@ fn check(state: &State<Vec<Shard>, Collected>, settings: &Settings, dim: usize) 
         && state.stage_iterations < MOST_COUNTED
         && state.evaluations < MOST_COUNTED
         && state.evaluations_before_sampling <= state.evaluations;
+    let plain = state.plain.as_ref().is_none_or(|plain| {
+        let finished = state.fits > 0 || state.stage == Stage::Fitting;
+        let wanted = if finished { (chains, chains - 1) } else { (0, 0) };
+        plain.schedule.chains() == chains
+            && plain.sizes.step_size.len() == chains
+            && (plain.sizes.scale.rows(), plain.sizes.scale.dim()) == (chains, dim)
+            && (plain.local_barriers.len(), plain.rejection_rates.len()) == wanted
+    });
     let done = state.stage_iterations;
     let stage = match state.stage {
         Stage::Tuning(round) | Stage::Retuning(round) => {
@@ -251,7 +259,7 @@ fn check(state: &State<Vec<Shard>, Collected>, settings: &Settings, dim: usize) 
         Stage::Finished => true,
     };
     let fits = state.fits <= settings.fits && state.fitting.is_some() == (state.stage == Stage::Fitting);
-    if ladder && counts && records && copies == settings.ensembles && fit && stage && fits {
+    if ladder && counts && records && copies == settings.ensembles && fit && plain && stage && fits {
         Ok(())
     } else {
         Err(Error::Saved("its parts contradict each other".into()))
