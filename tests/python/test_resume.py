@@ -50,6 +50,8 @@ def compared(folder):
     summary = json.loads((folder / "summary.json").read_text())
     del summary["time"]
     del summary["compute_normalised_round_trips"]["per_second"]
+    # Both are made of seconds.
+    summary.pop("payoff", None)
     summary.pop("break_even", None)
     return summary
 

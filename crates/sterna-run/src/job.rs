@@ -293,6 +293,7 @@ pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> 
                 draws.draws()
             )));
         }
+        job.observer.begin();
         job.log("resume", json!({"stage": format!("{:?}", work.run.progress().0)}))?;
         job.write_config(&work.config)?;
         job.go(work, draws)
@@ -309,10 +310,11 @@ struct Job<'a> {
 impl<'a> Job<'a> {
     fn open(folder: &'a Path, observer: &'a mut dyn Observer) -> Result<Self, JobError> {
         let store = Store::open(folder)?;
-        Ok(Self { folder, store, observer: Watched::begin(folder, observer) })
+        Ok(Self { folder, store, observer: Watched::new(folder, observer) })
     }
 
     fn start(self, config: &Config) -> Result<Summary, JobError> {
+        self.observer.begin();
         let config = molecules::keep_files(config, self.folder)?.within(self.folder);
         self.write_config(&config)?;
         self.log("start", json!({"version": env!("CARGO_PKG_VERSION"), "seed": config.seed}))?;

@@ -206,18 +206,15 @@ pub struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    /// Begins with a file that says that the run is under way.
-    pub fn begin(folder: &Path, inner: &'a mut dyn Observer) -> Self {
+    /// Writes nothing yet: a run may still be refused.
+    pub fn new(folder: &Path, inner: &'a mut dyn Observer) -> Self {
         let last = Snapshot { stage: "starting".into(), ..Snapshot::default() };
-        let watched = Self {
-            inner,
-            path: folder.join(FILE),
-            clock: StageClock::default(),
-            written: Instant::now(),
-            last,
-        };
-        watched.write(State::Running);
-        watched
+        Self { inner, path: folder.join(FILE), clock: StageClock::default(), written: Instant::now(), last }
+    }
+
+    /// Says that the run is under way.
+    pub fn begin(&self) {
+        self.write(State::Running);
     }
 
     /// Says how the run ended.
@@ -306,7 +303,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(ProgressFile::read(folder.path()).unwrap_err().to_string().contains("nothing runs"));
         let mut nobody = ();
-        let mut watched = Watched::begin(folder.path(), &mut nobody);
+        let mut watched = Watched::new(folder.path(), &mut nobody);
+        watched.begin();
         watched.progress(&progress(Stage::Sampling, 5));
         let file = ProgressFile::read(folder.path()).unwrap();
         assert_eq!((file.state.clone(), file.snapshot.stage.as_str()), (State::Running, "sampling"));
