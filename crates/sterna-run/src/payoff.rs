@@ -1,11 +1,9 @@
 //! When does a fitted accelerator pay? Round trips per evaluation and per processor-second, with and without
 //! what the accelerator cost to make, beside plain swaps on the same tuned ladder.
 
-use crate::stopwatch::Stopwatch;
 use crate::summary::Times;
 use serde_json::{Value, json};
 use sterna::estimates::round_trip_rate;
-use sterna::path::{AnnealingPath, Points};
 use sterna::run::{PlainStage, Results, Run};
 
 /// Round trips for what they cost.
@@ -32,7 +30,7 @@ pub struct Payoff {
     pub sampling: Yield,
     /// The same with tuning, collecting and training counted in.
     pub everything: Yield,
-    /// Cost of one target evaluation in this run, in seconds.
+    /// Cost of one target evaluation in this run, in seconds, with all that plain sampling does beside it.
     pub evaluation_cost_s: f64,
     /// Cost of one target evaluation above which the accelerator pays for itself within this run; none if it
     /// never does.
@@ -108,7 +106,8 @@ impl Payoff {
             ),
             iterations: results.iterations as f64,
         };
-        let cost = evaluation_cost_s(&*run.sampler().path);
+        // With what moves and swaps cost beside it: asking the target for its own time would be counted.
+        let cost = costs.seconds[0] / costs.evaluations[0];
         let of = |k: usize| Yield {
             per_iteration: costs.rate[k],
             per_evaluation: costs.rate[k] / costs.evaluations[k],
@@ -183,21 +182,6 @@ fn plain_rate(plain: &PlainStage, results: &Results, ladders: f64) -> (f64, bool
     }
     let efficiency = (results.round_trip_rate / results.round_trip_rate_predicted).min(1.0);
     (ladders * efficiency * round_trip_rate(&plain.rejection_rates), false)
-}
-
-/// Processor-seconds of one evaluation, in batches as large as a ladder or so.
-fn evaluation_cost_s(path: &dyn AnnealingPath) -> f64 {
-    let mut points = Points::zeros(32, path.dim());
-    let betas = vec![1.0; 32];
-    let clock = Stopwatch::start();
-    let mut evaluated = 0.0;
-    while clock.stop().processor_s < 0.01 {
-        if path.evaluate(&betas, &mut points).is_err() {
-            return f64::NAN;
-        }
-        evaluated += 32.0;
-    }
-    clock.stop().processor_s / evaluated
 }
 
 fn duration(seconds: f64) -> String {
