@@ -2,6 +2,7 @@
 
 mod print;
 mod progress;
+mod reproduce;
 
 use clap::{Args, Parser, Subcommand};
 use progress::Bar;
@@ -20,7 +21,8 @@ Examples:
   sterna report runs/mine                      write runs/mine/report.html again
   sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
-  sterna targets                               what is built in";
+  sterna targets                               what is built in
+  sterna reproduce table-gmm                   a table of the paper, ours beside the printed one";
 
 /// Parallel tempering accelerated by transports: samples of multimodal densities, and free energies.
 #[derive(Parser)]
@@ -63,8 +65,18 @@ enum Command {
         #[arg(long, value_name = "ID")]
         chart: Option<String>,
     },
+    /// The paper's tables and figures: ours beside the printed ones
+    Reproduce(ReproduceArgs),
     /// Speed on this machine
     Bench,
+    /// Runs one cell of an experiment
+    #[command(hide = true)]
+    MeasureCell {
+        /// Its folder
+        folder: PathBuf,
+        /// The transport it uses
+        transport: Option<PathBuf>,
+    },
     /// Loads a shared library and evaluates one point, in a process of its own that may crash
     #[command(hide = true)]
     ProbeLibrary {
@@ -113,6 +125,26 @@ struct ResumeArgs {
     json: bool,
 }
 
+#[derive(Args)]
+struct ReproduceArgs {
+    /// table-gmm, table-mw, table-dw, table-alanine, fig-overview, fig-dimension, fig-free-energy,
+    /// fig-neural-samplers, fig-many-well, fig-ou, or all
+    #[arg(default_value = "all")]
+    name: String,
+    /// quick (minutes), standard (an hour or several; what the docs show), full (the paper's own)
+    #[arg(long, default_value = "quick")]
+    budget: String,
+    /// Folder for the page and the results
+    #[arg(long, default_value = "runs/reproduce")]
+    out: PathBuf,
+    /// Runs at a time [default: one for each core]
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Make only the runs whose names hold this word, and the page from what is there
+    #[arg(long, value_name = "WORD", default_value = "")]
+    only: String,
+}
+
 /// Runs the program: 0 well, 1 the run failed, 2 the input was wrong.
 pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
@@ -137,6 +169,8 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Verify { config } => return verify(&config),
         Command::Watch { folder } => progress::watch(&folder),
         Command::Report { folder, chart } => report(&folder, chart.as_deref()),
+        Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
+        Command::MeasureCell { folder, transport } => reproduce::measure_cell(&folder, transport.as_deref()),
         Command::Bench => {
             sterna_run::bench::print();
             Ok(())

@@ -6,6 +6,8 @@ use sterna_run::builtin::{self, BUILTINS};
 use sterna_run::chemistry::{Observed, Population};
 use sterna_run::config::{Config, Count, TargetConfig};
 use sterna_run::payoff::Payoff;
+use sterna_run::reproduce::Outcome;
+use sterna_run::reproduce::page::Block;
 use sterna_run::summary::Summary;
 
 fn table(header: &[&str]) -> Table {
@@ -204,4 +206,33 @@ pub fn verdict(verdict: &sterna_testkit::Verdict) {
     } else {
         println!("not sound");
     }
+}
+
+/// Seconds, to the minute where they are many.
+pub fn minutes(seconds: f64) -> String {
+    match seconds {
+        s if !s.is_finite() => "an unknown time".into(),
+        s if s < 90.0 => format!("{s:.0} s"),
+        s => format!("{:.0} min", s / 60.0),
+    }
+}
+
+/// Tables of what was reproduced, and what was expected of it.
+pub fn reproduced(outcome: &Outcome) {
+    for section in &outcome.sections {
+        println!("\n{} ({} budget)", section.title, section.budget.name());
+        for block in &section.blocks {
+            if let Block::Table { header, rows } = block {
+                let header: Vec<&str> = header.iter().map(String::as_str).collect();
+                let mut out = table(&header);
+                for row in rows {
+                    out.add_row(row.iter().map(|cell| cell.replace("**", "")));
+                }
+                align_right(&mut out, 1..header.len());
+                println!("{out}");
+            }
+        }
+        section.checks.iter().for_each(|check| println!("{} {}", check.sign(), check.what));
+    }
+    println!("\nthe page: {}", outcome.page.display());
 }

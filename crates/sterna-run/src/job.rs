@@ -300,6 +300,34 @@ pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> 
     })
 }
 
+/// A run that went to its end, back in memory.
+pub struct Finished {
+    /// The run.
+    pub run: Run,
+    /// Draws of each ladder, or some of very many, evenly spread.
+    pub draws: Vec<Draws>,
+    /// `summary.json`.
+    pub summary: serde_json::Value,
+}
+
+/// Reads a finished run's folder.
+pub fn finished(folder: &Path) -> Result<Finished, JobError> {
+    let path = folder.join("summary.json");
+    let text = fs::read_to_string(&path).map_err(JobError::file("read", &path))?;
+    let unusable = |reason: &str| JobError::Config(format!("{}: {reason}", folder.display()));
+    let summary = serde_json::from_str(&text).map_err(|e| unusable(&format!("summary.json: {e}")))?;
+    let store = Store::open(folder)?;
+    let (description, state) = store.read()?.ok_or_else(|| unusable("holds no checkpoint"))?;
+    let config = Config::parse(&description.config, &[])?.within(folder);
+    pool(&config)?.install(|| {
+        let work = Work::restore(config, description.times, &state)?;
+        let (dim, ensembles) = work.shape();
+        let draws = StoredDraws::open(store.draws_path(), dim, ensembles, description.draws_bytes)?;
+        let draws = draws.judged(&work.config)?;
+        Ok(Finished { run: work.run, draws, summary })
+    })
+}
+
 /// A run folder at work.
 struct Job<'a> {
     folder: &'a Path,

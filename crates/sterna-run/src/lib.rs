@@ -19,6 +19,7 @@ pub mod payoff;
 pub mod points_file;
 pub mod progress;
 pub mod report;
+pub mod reproduce;
 pub mod stiff_flow;
 pub mod stopwatch;
 pub mod summary;

@@ -3,7 +3,7 @@
 //! It is made from the run folder alone, so `sterna report DIR` can make it again at any time.
 
 pub mod chart;
-mod format;
+pub(crate) mod format;
 mod load;
 mod sections;
 mod verdict;
@@ -12,15 +12,16 @@ use crate::checkpoint::write_whole;
 use crate::config::known;
 use crate::error::JobError;
 use crate::job::date;
-use format::{count, escape, number, percent, with_error};
+pub(crate) use format::escape;
+use format::{count, number, percent, with_error};
 use load::Folder;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 const PAGE: &str = include_str!("report/page.html");
-const STYLE: &str = include_str!("report/style.css");
-const SCRIPT: &str = include_str!("report/script.js");
+pub(crate) const STYLE: &str = include_str!("report/style.css");
+pub(crate) const SCRIPT: &str = include_str!("report/script.js");
 
 /// Writes `report.html` into a run folder, and says where it is.
 pub fn write(folder: &Path) -> Result<PathBuf, JobError> {
@@ -91,8 +92,17 @@ pub fn drawing(folder: &Path, id: &str) -> Result<String, JobError> {
     ))
 }
 
+/// A chart as a file of its own, with its title and its legend inside.
+pub(crate) fn standalone(chart: &chart::Chart) -> String {
+    let (width, height, content) = chart.with_legend();
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
+         <style>{STYLE}</style><rect width=\"100%\" height=\"100%\" fill=\"var(--card)\"/>{content}</svg>\n"
+    )
+}
+
 /// Puts each part in the place of its `{{name}}`; what is put in is not looked at again.
-fn fill(template: &str, parts: &[(&str, String)]) -> String {
+pub(crate) fn fill(template: &str, parts: &[(&str, String)]) -> String {
     let mut out = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {

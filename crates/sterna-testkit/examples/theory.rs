@@ -23,6 +23,7 @@ use sterna::targets::{Gmm, Normal};
 use sterna::transport::Drift;
 use sterna::transports::Affine;
 use sterna::{Batch, IndexProcess, Result, Sampler, Schedule, Workspace, iterate};
+use sterna_testkit::euler::euler_error;
 use sterna_testkit::moves::{depart, exact_ensemble, sampler};
 use sterna_testkit::p_values::{log_gamma, mean_and_error, normal_cdf};
 use sterna_testkit::{DiffusedLadder, ExactLadder, GaussianLadder, MixtureLadder};
@@ -488,30 +489,6 @@ fn exact_log_z() -> (Value, Figure) {
 
 // ---------------------------------------------------------------------------------------------
 // 6. Many steps.
-
-/// Total variation between the laws of X(0), X(1/K), …, X(1) of the stationary process
-/// dX = −X dt + dB and of its Euler discretisation: E|tanh(L/2)| over both, L their log-ratio.
-/// Also KL(exact ‖ Euler), in closed form.
-fn euler_error(steps: usize, n: u32) -> (Point, f64) {
-    let h = 1.0 / steps as f64;
-    let (keep, exact_variance) = ((-h).exp(), 0.5 * (1.0 - (-2.0 * h).exp()));
-    let value = |row: u32| {
-        let mut noise = Streams::new(600 + steps as u64).row(Phase::Check, 0, row);
-        let mut x = noise.normal() * 0.5f64.sqrt();
-        let mut log_ratio = 0.0;
-        for _ in 0..steps {
-            let (exact, euler) = (keep * x, (1.0 - h) * x);
-            let (mean, variance) = if row.is_multiple_of(2) { (exact, exact_variance) } else { (euler, h) };
-            x = mean + variance.sqrt() * noise.normal();
-            log_ratio += 0.5 * ((x - euler).powi(2) / h - (x - exact).powi(2) / exact_variance);
-        }
-        log_ratio -= 0.5 * steps as f64 * (exact_variance / h).ln();
-        (0.5 * log_ratio).tanh().abs()
-    };
-    let ratio = exact_variance / h;
-    let step = 0.5 * (ratio - 1.0 - ratio.ln()) + (keep - 1.0 + h).powi(2) * 0.5 / (2.0 * h);
-    (mean_and_error(&(0..n).map(value).collect::<Vec<_>>()), steps as f64 * step)
-}
 
 fn ornstein_uhlenbeck() -> (Value, Figure) {
     let limit = 0.5 / std::f64::consts::PI.sqrt();

@@ -7,6 +7,7 @@
 
 pub mod accelerators;
 pub mod broken;
+pub mod euler;
 pub mod invariance;
 pub mod ladders;
 pub mod moves;

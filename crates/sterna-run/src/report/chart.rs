@@ -148,6 +148,19 @@ pub enum Key {
     Dot,
 }
 
+impl Key {
+    fn shape(self, class: &str) -> String {
+        match self {
+            Key::Line => format!("<path class=\"line {class}\" d=\"M0 6H18\"/>"),
+            Key::Dash => format!("<path class=\"line dash {class}\" d=\"M0 6H18\"/>"),
+            Key::Area => {
+                format!("<rect class=\"bar {class}\" x=\"3\" y=\"1\" width=\"11\" height=\"11\"/>")
+            }
+            Key::Dot => format!("<circle class=\"dot {class}\" cx=\"9\" cy=\"6\" r=\"4\"/>"),
+        }
+    }
+}
+
 /// A chart that marks are added to.
 #[derive(Clone, Debug)]
 pub struct Chart {
@@ -418,19 +431,45 @@ impl Chart {
         }
         let mut out = String::from("<ul class=\"legend\">");
         for (key, class, name) in &self.legend {
-            let shape = match key {
-                Key::Line => format!("<path class=\"line {class}\" d=\"M0 6H18\"/>"),
-                Key::Dash => format!("<path class=\"line dash {class}\" d=\"M0 6H18\"/>"),
-                Key::Area => {
-                    format!("<rect class=\"bar {class}\" x=\"3\" y=\"1\" width=\"11\" height=\"11\"/>")
-                }
-                Key::Dot => format!("<circle class=\"dot {class}\" cx=\"9\" cy=\"6\" r=\"4\"/>"),
-            };
+            let shape = key.shape(class);
             let name = escape(name);
             let _ =
                 write!(out, "<li><svg viewBox=\"0 0 18 12\" aria-hidden=\"true\">{shape}</svg>{name}</li>");
         }
         out + "</ul>"
+    }
+
+    /// Its title.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Width, height and content of the drawing with title and legend above it.
+    pub(crate) fn with_legend(&self) -> (f64, f64, String) {
+        let mut above = format!(
+            "<text class=\"value\" x=\"14\" y=\"20\" style=\"font-weight:640;font-size:14px\">{}</text>",
+            escape(&self.title)
+        );
+        let (mut x, mut y) = (14.0, 40.0);
+        for (key, class, name) in &self.legend {
+            // Letters are about seven wide.
+            let wide = 42.0 + 6.6 * name.chars().count() as f64;
+            if x > 14.0 && x + wide > self.width {
+                (x, y) = (14.0, y + 18.0);
+            }
+            let _ = write!(
+                above,
+                "<g transform=\"translate({x} {})\">{}</g><text x=\"{}\" y=\"{y}\">{}</text>",
+                y - 10.0,
+                key.shape(class),
+                x + 24.0,
+                escape(name)
+            );
+            x += wide;
+        }
+        let top = if self.legend.is_empty() { 28.0 } else { y + 10.0 };
+        let size = format!("width=\"{}\" height=\"{}\" y=\"{top}\"", self.width, self.height);
+        (self.width, self.height + top, above + &self.svg(&size))
     }
 
     /// A figure of the page.

@@ -1,0 +1,226 @@
+//! Where results of cells lie, and how those that lack are made: each in a process of its own, so that processor
+//! time is its own, a crash takes nothing else with it, and a stop loses nothing.
+
+use super::Watcher;
+use super::cell::{Cell, Measured, measure};
+use crate::checkpoint::write_whole;
+use crate::error::JobError;
+use crate::job::Observer;
+use crate::report::format::duration;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Results of one budget.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// In this folder, which need not exist yet.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Where it lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether there is anything.
+    pub fn exists(&self) -> bool {
+        self.folder.join("cells").exists()
+    }
+
+    /// Notes on what machine, when and with how many runs at a time results were made.
+    pub fn note_machine(&self, jobs: usize) -> Result<(), JobError> {
+        fs::create_dir_all(&self.folder).map_err(JobError::file("create", &self.folder))?;
+        let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = information.lines().find_map(|l| l.strip_prefix("model name")?.split_once(": "));
+        let note = json!({
+            "processor": model.map_or("unknown", |m| m.1),
+            "cores": std::thread::available_parallelism().map_or(1, |n| n.get()),
+            "runs_at_a_time": jobs,
+            "sterna": env!("CARGO_PKG_VERSION"),
+            "system": std::env::consts::OS,
+        });
+        write_whole(&self.folder.join("machine.json"), format!("{note}\n").as_bytes())
+    }
+
+    /// A sentence about the machine and the time that all results took.
+    pub fn machine(&self, budget: &str) -> Option<String> {
+        let note: Value = serde_json::from_slice(&fs::read(self.folder.join("machine.json")).ok()?).ok()?;
+        let entries = fs::read_dir(self.folder.join("cells")).ok()?;
+        let results =
+            entries.filter_map(|e| serde_json::from_slice::<Measured>(&fs::read(e.ok()?.path()).ok()?).ok());
+        let (mut runs, mut seconds) = (0, 0.0);
+        for measured in results {
+            runs += 1;
+            let parts = measured.summary["time"]["processor"].as_object()?.values().filter_map(Value::as_f64);
+            seconds += parts.sum::<f64>();
+        }
+        let text = |key: &str| note[key].as_str().unwrap_or("unknown").to_string();
+        Some(format!(
+            "**The {budget} budget** was spent on {} ({} cores, {}) by sterna {}: {runs} runs, {} of processors in all.",
+            text("processor"),
+            note["cores"],
+            text("system"),
+            text("sterna"),
+            duration(seconds)
+        ))
+    }
+
+    fn result(&self, name: &str) -> PathBuf {
+        self.folder.join("cells").join(format!("{name}.json"))
+    }
+
+    fn transport(&self, name: &str) -> PathBuf {
+        self.folder.join("transports").join(format!("{name}.safetensors"))
+    }
+
+    fn workplace(&self, name: &str) -> PathBuf {
+        self.folder.join("unfinished").join(name)
+    }
+
+    /// The result of a cell, if there is one of just this cell.
+    pub fn get(&self, cell: &Cell) -> Option<Measured> {
+        let text = fs::read(self.result(&cell.name)).ok()?;
+        let found: Measured = serde_json::from_slice(&text).ok()?;
+        (found.cell == *cell).then_some(found)
+    }
+
+    /// Cells whose results lack, with those whose transports they need, each after what it needs.
+    pub fn missing(&self, cells: &[Cell]) -> Vec<Cell> {
+        let mut out: Vec<Cell> = cells.iter().filter(|c| self.get(c).is_none()).cloned().collect();
+        let needed = |name: &str| out.iter().any(|c| c.transport_of.as_deref() == Some(name));
+        let has_transport = |name: &str| self.transport(name).exists();
+        let again: Vec<Cell> = cells
+            .iter()
+            .filter(|c| self.get(c).is_some() && needed(&c.name) && !has_transport(&c.name))
+            .cloned()
+            .collect();
+        out.extend(again);
+        // Those that others wait for come first, and the rest in their order.
+        let waited_for: Vec<String> = out.iter().filter_map(|c| c.transport_of.clone()).collect();
+        out.sort_by_key(|c| !waited_for.contains(&c.name));
+        out
+    }
+
+    fn is_ready(&self, cell: &Cell, waiting: &[Cell], working: &[Work]) -> bool {
+        let open = |name: &String| {
+            waiting.iter().map(|c| &c.name).chain(working.iter().map(|w| &w.cell.name)).any(|n| n == name)
+        };
+        cell.transport_of.as_ref().is_none_or(|name| !open(name))
+    }
+
+    /// Makes all that lacks, `jobs` at a time, by this program itself. The watcher hears of each that ends.
+    pub fn fill(
+        &self,
+        program: &Path,
+        mut waiting: Vec<Cell>,
+        jobs: usize,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), JobError> {
+        let mut working: Vec<Work> = Vec::new();
+        while !(waiting.is_empty() && working.is_empty()) {
+            while working.len() < jobs && !watcher.should_stop() {
+                let next = waiting.iter().position(|c| self.is_ready(c, &waiting, &working));
+                let Some(next) = next else { break };
+                working.push(self.start(program, waiting.remove(next))?);
+            }
+            let mut failed = None;
+            for index in (0..working.len()).rev() {
+                let ended = working[index].child.try_wait();
+                let Some(status) = ended.map_err(JobError::file("wait for", program))? else { continue };
+                let work = working.remove(index);
+                if status.success() {
+                    watcher.ended(&self.collect(&work)?, work.begin.elapsed());
+                } else if !watcher.should_stop() {
+                    failed = Some(work.cell.name);
+                }
+            }
+            if let Some(name) = failed {
+                // The others stop at a checkpoint of their own.
+                working.iter_mut().for_each(|w| drop(w.child.kill()));
+                working.iter_mut().for_each(|w| drop(w.child.wait()));
+                let folder = self.workplace(&name);
+                return Err(JobError::Watched(format!("{name} failed; see {}", folder.display())));
+            }
+            if watcher.should_stop() && working.is_empty() {
+                return Err(JobError::Watched(
+                    "stopped on request; the same command goes on where it was".into(),
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    fn start(&self, program: &Path, cell: Cell) -> Result<Work, JobError> {
+        let folder = self.workplace(&cell.name);
+        let file = folder.join("cell.json");
+        let text = serde_json::to_vec_pretty(&cell).expect("plain data");
+        // What was begun for another cell of that name is of no use.
+        if folder.exists() && fs::read(&file).ok().as_ref() != Some(&text) {
+            fs::remove_dir_all(&folder).map_err(JobError::file("remove", &folder))?;
+        }
+        fs::create_dir_all(&folder).map_err(JobError::file("create", &folder))?;
+        write_whole(&file, &text)?;
+        let transport = cell.transport_of.as_ref().map(|name| self.transport(name));
+        let mut command = Command::new(program);
+        command.arg("measure-cell").arg(&folder).args(transport).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().map_err(JobError::file("start", program))?;
+        Ok(Work { cell, child, begin: Instant::now() })
+    }
+
+    /// Moves what is kept of an ended run to its place, and lets the rest go.
+    fn collect(&self, work: &Work) -> Result<Measured, JobError> {
+        let name = &work.cell.name;
+        let folder = self.workplace(name);
+        let path = folder.join("result.json");
+        let text = fs::read(&path).map_err(JobError::file("read", &path))?;
+        let measured: Measured = serde_json::from_slice(&text)
+            .map_err(|e| JobError::Config(format!("{}: {e}", path.display())))?;
+        for place in [self.result(name), self.transport(name)] {
+            let parent = place.parent().expect("a file in a folder");
+            fs::create_dir_all(parent).map_err(JobError::file("create", parent))?;
+        }
+        let transport = folder.join("run/transport.safetensors");
+        if transport.exists() {
+            let to = self.transport(name);
+            fs::rename(&transport, &to).map_err(JobError::file("move the transport to", &to))?;
+        }
+        write_whole(&self.result(name), &text)?;
+        fs::remove_dir_all(&folder).map_err(JobError::file("remove", &folder))?;
+        Ok(measured)
+    }
+}
+
+struct Work {
+    cell: Cell,
+    child: Child,
+    begin: Instant,
+}
+
+/// What the child process does: runs the cell of a folder, or goes on with it, and writes its result there.
+pub fn measure_cell(
+    folder: &Path,
+    transport: Option<&Path>,
+    observer: &mut dyn Observer,
+) -> Result<(), JobError> {
+    let path = folder.join("cell.json");
+    let text = fs::read(&path).map_err(JobError::file("read", &path))?;
+    let cell: Cell =
+        serde_json::from_slice(&text).map_err(|e| JobError::Config(format!("{}: {e}", path.display())))?;
+    let mut with_transport = cell.clone();
+    with_transport.config.accelerator.transport = transport.map(|t| t.display().to_string());
+    with_transport.config.threads = 1;
+    let mut measured = measure(&with_transport, folder, observer)?;
+    measured.cell = cell;
+    let mut text = serde_json::to_vec(&measured).expect("plain data");
+    text.push(b'\n');
+    write_whole(&folder.join("result.json"), &text)
+}
