@@ -5,7 +5,7 @@
 pub mod chart;
 pub(crate) mod format;
 mod load;
-mod sections;
+pub(crate) mod sections;
 mod verdict;
 
 use crate::checkpoint::write_whole;

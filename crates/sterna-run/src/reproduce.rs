@@ -191,8 +191,7 @@ pub fn run(request: &Request, watcher: &mut dyn Watcher) -> Result<Outcome, JobE
             cells.push(cell);
         }
     }
-    cells.retain(|c| c.name.contains(&request.only));
-    let missing = store.missing(&cells);
+    let missing = store.missing(&cells, |cell| cell.name.contains(&request.only));
     watcher.begin(&missing);
     if !missing.is_empty() {
         store.note_machine(request.jobs)?;

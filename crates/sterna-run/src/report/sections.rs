@@ -5,7 +5,7 @@ mod cost;
 mod draws;
 mod free_energy;
 mod ladder;
-mod molecule;
+pub(crate) mod molecule;
 mod training;
 mod tuning;
 

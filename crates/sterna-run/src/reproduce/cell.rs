@@ -61,6 +61,9 @@ pub struct Keep {
     /// Round trips over time.
     #[serde(skip_serializing_if = "is_false")]
     pub round_trips: bool,
+    /// Molecules: free energy over φ and ψ.
+    #[serde(skip_serializing_if = "is_false")]
+    pub map: bool,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -106,6 +109,9 @@ pub struct Kept {
     /// Iterations, and round trips by then.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub round_trips: Vec<(u64, u64)>,
+    /// Molecules: free energy over φ and ψ of the first residue.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub map: Value,
 }
 
 /// Subsets of weights, and ladders, that a box is made of.
@@ -156,6 +162,16 @@ pub fn measure(cell: &Cell, folder: &Path, observer: &mut dyn job::Observer) -> 
     }
     if keep.round_trips {
         kept.round_trips = Traces::new(&run, false).round_trips;
+    }
+    if keep.map {
+        let path = run_folder.join("phi_psi.json");
+        let text = std::fs::read(&path).map_err(JobError::file("read", &path))?;
+        let angles: Value = serde_json::from_slice(&text).unwrap_or_default();
+        let residue = &angles["residues"][0];
+        let round = |e: &Value| e.as_f64().map(|e| (100.0 * e).round() / 100.0);
+        let rows = residue["free_energy"].as_array().into_iter().flatten();
+        let rows = rows.map(|row| row.as_array().into_iter().flatten().map(round).collect::<Vec<_>>());
+        kept.map = json!({"residue": residue["residue"], "free_energy": rows.collect::<Vec<_>>()});
     }
     let sterna = env!("CARGO_PKG_VERSION").to_string();
     Ok(Measured { cell: cell.clone(), sterna, summary: essence(&summary), kept })

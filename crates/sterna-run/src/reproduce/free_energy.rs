@@ -31,13 +31,19 @@ fn independent(problem: Problem, row: Row, chains: usize, budget: Budget) -> Cel
     config.run.thin = 10;
     let trained = row.is_trained();
     if trained {
-        // Nothing is left to be tuned: the transport brings its schedule.
         config.training = Default::default();
+    }
+    if row.method == Method::Cmcd {
+        // Nothing is left to be tuned: the transport brings its schedule.
         config.schedule.rounds = 0;
+    } else {
+        // So many ladders see in short rounds what one sees in long ones.
+        (config.schedule.rounds, config.schedule.iterations) = (5, 200);
     }
     let keep = Keep { ladders: true, ..Keep::default() };
     let name = format!("{}-independent", table.name);
-    Cell { name, config, keep, transport_of: trained.then_some(table.name) }
+    let transport_of = trained.then(|| table.transport_of.unwrap_or(table.name));
+    Cell { name, config, keep, transport_of }
 }
 
 /// Runs of the tables, and independent ladders for each.

@@ -246,7 +246,8 @@ impl Problem {
         if budget == Budget::Quick { printed / 10 } else { printed }
     }
 
-    /// The run of one place in the table.
+    /// The run of one place in the table. A learned path serves any K and any number of chains, so one training of
+    /// each seed serves all rows of diffusions.
     pub fn cell(&self, row: Row, chains: usize, seed: u64, budget: Budget) -> Cell {
         let mut settings = self.settings(row);
         settings.extend(row.settings());
@@ -264,10 +265,22 @@ impl Problem {
                 _ => 0,
             },
             round_trips: *self == Self::Gmm && fewest,
-            ..Keep::default()
+            map: *self == Self::Alanine && seed == 1,
+            ladders: false,
         };
-        let name = format!("{}-{}-n{chains}-s{seed}", self.name(), row.name());
-        cell(name, &settings, keep)
+        let mut out = cell(format!("{}-{}-n{chains}-s{seed}", self.name(), row.name()), &settings, keep);
+        let trained = (Row { method: Method::Diffusion, steps: 5 }, self.middle(budget));
+        if row.method == Method::Diffusion && (row, chains) != trained {
+            out.config.training = Default::default();
+            out.transport_of = Some(self.cell(trained.0, trained.1, seed, budget).name);
+        }
+        out
+    }
+
+    /// The number of chains in the middle of the table.
+    pub fn middle(&self, budget: Budget) -> usize {
+        let columns = self.chains(budget);
+        columns[columns.len() / 2]
     }
 
     /// All runs of the table.

@@ -85,27 +85,24 @@ impl Store {
         self.folder.join("unfinished").join(name)
     }
 
-    /// The result of a cell, if there is one of just this cell.
-    pub fn get(&self, cell: &Cell) -> Option<Measured> {
-        let text = fs::read(self.result(&cell.name)).ok()?;
-        let found: Measured = serde_json::from_slice(&text).ok()?;
-        (found.cell == *cell).then_some(found)
+    /// The result of that name, if there is one.
+    pub fn read(&self, name: &str) -> Option<Measured> {
+        serde_json::from_slice(&fs::read(self.result(name)).ok()?).ok()
     }
 
-    /// Cells whose results lack, with those whose transports they need, each after what it needs.
-    pub fn missing(&self, cells: &[Cell]) -> Vec<Cell> {
-        let mut out: Vec<Cell> = cells.iter().filter(|c| self.get(c).is_none()).cloned().collect();
-        let needed = |name: &str| out.iter().any(|c| c.transport_of.as_deref() == Some(name));
-        let has_transport = |name: &str| self.transport(name).exists();
-        let again: Vec<Cell> = cells
-            .iter()
-            .filter(|c| self.get(c).is_some() && needed(&c.name) && !has_transport(&c.name))
-            .cloned()
-            .collect();
-        out.extend(again);
-        // Those that others wait for come first, and the rest in their order.
-        let waited_for: Vec<String> = out.iter().filter_map(|c| c.transport_of.clone()).collect();
-        out.sort_by_key(|c| !waited_for.contains(&c.name));
+    /// The result of a cell, if there is one of just this cell.
+    pub fn get(&self, cell: &Cell) -> Option<Measured> {
+        self.read(&cell.name).filter(|found| found.cell == *cell)
+    }
+
+    /// Those of the wanted cells whose results lack, and before them any whose transports they need.
+    pub fn missing(&self, cells: &[Cell], wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
+        let lacking: Vec<&Cell> = cells.iter().filter(|c| wanted(c) && self.get(c).is_none()).collect();
+        let is_needed = |cell: &Cell| lacking.iter().any(|c| c.transport_of.as_ref() == Some(&cell.name));
+        let first = cells.iter().filter(|c| is_needed(c) && !self.transport(&c.name).exists());
+        let mut out: Vec<Cell> = first.cloned().collect();
+        let rest: Vec<Cell> = lacking.into_iter().filter(|c| !out.contains(c)).cloned().collect();
+        out.extend(rest);
         out
     }
 

@@ -4,7 +4,8 @@ use super::page::{Block, Check, Section};
 use super::plan::{Method, Problem, Row};
 use super::store::Store;
 use super::{Budget, Experiment, notes, paper};
-use crate::report::format::{count, number, significant};
+use crate::report::format::{count, number, significant, with_error};
+use crate::report::sections;
 use serde_json::{Value, json};
 
 /// Estimates of log Z further off than this, in standard errors, are an error of the program: one in 150,000
@@ -45,8 +46,22 @@ fn whole(x: f64) -> String {
 
 /// Results of one place of a table, one for each seed that is there.
 pub fn results(store: &Store, problem: Problem, row: Row, chains: usize, budget: Budget) -> Vec<Value> {
-    let cells = problem.seeds(row, budget).map(|seed| problem.cell(row, chains, seed, budget));
-    cells.filter_map(|cell| store.get(&cell)).map(|m| m.summary).collect()
+    let of = |seed| {
+        let cell = problem.cell(row, chains, seed, budget);
+        let mut summary = store.get(&cell)?.summary;
+        // A transport that was made elsewhere cost as much as if it had been made here.
+        if let Some(name) = &cell.transport_of {
+            let making = store.read(name)?.summary;
+            for part in ["collecting_s", "training_s"] {
+                summary["time"]["processor"][part] = making["time"]["processor"][part].clone();
+            }
+            let number = |s: &Value, key: &str| s["evaluations"][key].as_f64().unwrap_or(0.0);
+            let made = number(&making, "target") - number(&making, "sampling");
+            summary["evaluations"]["target"] = json!(made + number(&summary, "sampling"));
+        }
+        Some(summary)
+    };
+    problem.seeds(row, budget).filter_map(of).collect()
 }
 
 fn round_trips(summary: &Value) -> f64 {
@@ -195,6 +210,9 @@ pub fn section(problem: Problem, budget: Budget, store: &Store) -> Section {
         ),
         rows: honest,
     });
+    if problem == Problem::Alanine {
+        blocks.extend(molecule(budget, store));
+    }
     Section {
         name: Experiment::Table(problem).name(),
         budget,
@@ -203,6 +221,31 @@ pub fn section(problem: Problem, budget: Budget, store: &Store) -> Section {
         checks,
         data: json!({ "budget": budget.name(), "cells": data }),
     }
+}
+
+/// The molecule itself: free energy over φ and ψ, and populations of the basins, by the first row that crosses often.
+fn molecule(budget: Budget, store: &Store) -> Vec<Block> {
+    let row = Row { method: Method::Affine, steps: 1 };
+    let Some(found) = store.get(&Problem::Alanine.cell(row, 4, 1, budget)) else { return vec![] };
+    let mut out = Vec::new();
+    if let Some(chart) = sections::molecule::map(0, &found.kept.map) {
+        out.push(Block::Text(format!(
+            "Free energy over φ and ψ at 300 K, and populations, by {}:",
+            row.title()
+        )));
+        out.push(Block::Charts(vec![chart]));
+    }
+    let basins = found.summary["molecule"]["residues"][0]["basins"].as_object();
+    let rows = basins.into_iter().flatten().map(|(name, basin)| {
+        let [share, error] =
+            ["population", "standard_error"].map(|key| basin[key].as_f64().unwrap_or(f64::NAN));
+        vec![name.clone(), with_error(share, error)]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if !rows.is_empty() {
+        out.push(Block::table(&["basin", "population"], rows));
+    }
+    out
 }
 
 fn finite(x: f64) -> Value {
@@ -228,8 +271,7 @@ fn gains(problem: Problem, budget: Budget, store: &Store) -> Vec<Check> {
         Problem::Dw4 => &[(Method::Cmcd, 5, 1.3)],
         Problem::Alanine => &[(Method::Scaling, 1, 3.0), (Method::Affine, 1, 6.0)],
     };
-    let columns = problem.chains(budget);
-    let chains = columns[columns.len() / 2];
+    let chains = problem.middle(budget);
     let mean = |row: Row| {
         let found = results(store, problem, row, chains, budget);
         (!found.is_empty()).then(|| Mean::of(found.iter().map(round_trips)).value)

@@ -25,6 +25,8 @@ pub struct CmcdSteps {
     noise: Batch,
     /// σ_k² of Q for each pair (pairs × K).
     backward_noise: Batch,
+    /// Sign of the drift on the way back.
+    backward_sign: f64,
     /// Room for path times, one for each thread that travels.
     times: Mutex<Vec<Vec<f64>>>,
 }
@@ -62,7 +64,8 @@ impl CmcdSteps {
         if let Some(s) = all.find(|&&s| !(s > 0.0 && s.is_finite())) {
             return wrong("noise", s.to_string(), "every variance must be positive");
         }
-        Ok(Self { drift, interpolation, noise, backward_noise, times: Mutex::default() })
+        let (backward_sign, times) = (backward_sign(), Mutex::default());
+        Ok(Self { drift, interpolation, noise, backward_noise, backward_sign, times })
     }
 
     /// φ linear in path time, one σ² for all steps of a pair.
@@ -88,12 +91,11 @@ impl CmcdSteps {
         &self,
         travellers: &Travellers,
         k: usize,
-        sign: f64,
+        (noise, sign): (&Batch, f64),
         points: &Points,
         drift: &Batch,
         out: &mut Batch,
     ) {
-        let noise = if sign > 0.0 { &self.noise } else { &self.backward_noise };
         let signed_step = sign / self.noise.dim() as f64;
         for (i, &pair) in travellers.pair.iter().enumerate() {
             let diffusion = self.diffusion(noise, pair, k);
@@ -103,6 +105,13 @@ impl CmcdSteps {
             }
         }
     }
+}
+
+/// Minus, whatever the paper prints (errata E6). A build with debug assertions can be told to follow the print:
+/// still exact, and so slow that whoever reproduces the paper must notice.
+fn backward_sign() -> f64 {
+    let planted = cfg!(debug_assertions) && std::env::var_os("STERNA_PLANT_PRINTED_SIGN").is_some();
+    if planted { 1.0 } else { -1.0 }
 }
 
 impl GaussianSteps for CmcdSteps {
@@ -151,7 +160,7 @@ impl GaussianSteps for CmcdSteps {
         control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.means(travellers, k, 1.0, points, control, out);
+        self.means(travellers, k, (&self.noise, 1.0), points, control, out);
         Ok(())
     }
 
@@ -163,7 +172,7 @@ impl GaussianSteps for CmcdSteps {
         control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.means(travellers, k, -1.0, points, control, out);
+        self.means(travellers, k, (&self.backward_noise, self.backward_sign), points, control, out);
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
     let populations = folder.summary["molecule"]["residues"].as_array();
     let mut figures = Vec::new();
     for (i, residue) in residues.iter().enumerate() {
-        figures.extend(map(i, residue));
+        figures.extend(map(i, residue).map(|chart| chart.figure()));
         figures.extend(populations.and_then(|all| all.get(i)).and_then(|basins| basin_bars(i, basins)));
     }
     Some(Section {
@@ -37,7 +37,8 @@ fn angle(label: &str) -> Axis {
     Axis::linear(label, -180.0, 180.0).ticks(ticks.to_vec())
 }
 
-fn map(i: usize, residue: &Value) -> Option<String> {
+/// Free energy of a residue over φ and ψ, from its entry in `phi_psi.json`.
+pub fn map(i: usize, residue: &Value) -> Option<Chart> {
     let rows = residue["free_energy"].as_array()?;
     let width = 360.0 / rows.len() as f64;
     let title = format!("Free energy of {}", name(residue));
@@ -71,7 +72,7 @@ fn map(i: usize, residue: &Value) -> Option<String> {
         };
         chart.key(Key::Area, &class, text);
     }
-    Some(chart.figure())
+    Some(chart)
 }
 
 fn basin_bars(i: usize, basins: &Value) -> Option<String> {
