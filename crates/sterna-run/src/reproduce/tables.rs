@@ -125,7 +125,7 @@ pub fn section(problem: Problem, budget: Budget, store: &Store) -> Section {
             main_row.push(ours.text());
             main_row.push(theirs.map_or("–".into(), whole));
             main_row.push(theirs.map_or("–".into(), |t| ratio(ours.value, t)));
-            if let Some(theirs) = theirs.filter(|t| budget != Budget::Quick && ours.value < *t) {
+            if let Some(theirs) = theirs.filter(|t| ours.value < *t) {
                 short.push((row, chains, ours, theirs));
             }
             let normal =
@@ -184,7 +184,7 @@ pub fn section(problem: Problem, budget: Budget, store: &Store) -> Section {
             rows: main,
         },
     ];
-    blocks.extend(notes::shortfalls(problem, &short).map(Block::Text));
+    blocks.extend(notes::shortfalls(problem, budget, &short).map(Block::Text));
     blocks.push(Block::Text(
         "Round trips divided by the evaluations that the paper counts for a swap (2 for PT and NF, K + 1 else):".into(),
     ));
