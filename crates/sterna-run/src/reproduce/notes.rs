@@ -47,6 +47,15 @@ pub fn table(problem: Problem, budget: Budget) -> String {
     format!("{what} {iterations} iterations.{scaled}")
 }
 
+/// Above the paper's normalised round trips.
+pub const NORMALISED: &str =
+    "Round trips divided by the evaluations that the paper counts for a swap (2 for PT and NF, K + 1 else):";
+
+/// Above what the paper leaves out.
+pub const HONEST: &str = "What the paper leaves out. Round trips per million target evaluations with every one counted (local moves, tuning, \
+     collecting, training); round trips per processor-second of sampling alone, and of the whole run with training; the \
+     error of log Z, with the farthest seed in standard errors:";
+
 /// Where we are below the paper, and why.
 pub fn shortfalls(problem: Problem, budget: Budget, short: &[(Row, usize, Mean, f64)]) -> Option<String> {
     if budget == Budget::Quick {

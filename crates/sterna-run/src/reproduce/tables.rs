@@ -5,7 +5,7 @@ use super::plan::{Method, Problem, Row};
 use super::store::Store;
 use super::{Budget, Experiment, notes, paper};
 use crate::report::format::{count, number, significant, with_error};
-use crate::report::sections;
+use crate::report::{number_at, sections};
 use serde_json::{Value, json};
 
 /// Estimates of log Z further off than this, in standard errors, are an error of the program: one in 150,000
@@ -65,11 +65,11 @@ pub fn results(store: &Store, problem: Problem, row: Row, chains: usize, budget:
 }
 
 fn round_trips(summary: &Value) -> f64 {
-    summary["round_trips"].as_f64().unwrap_or(f64::NAN)
+    number_at(summary, "round_trips")
 }
 
 fn seconds(summary: &Value, part: &str) -> f64 {
-    summary["time"]["processor"][part].as_f64().unwrap_or(f64::NAN)
+    number_at(&summary["time"]["processor"], part)
 }
 
 fn all_seconds(summary: &Value) -> f64 {
@@ -78,149 +78,185 @@ fn all_seconds(summary: &Value) -> f64 {
 
 /// Error of log Z in standard errors.
 fn deviation(summary: &Value) -> f64 {
-    let z = &summary["log_z"];
-    let number = |key: &str| z[key].as_f64().unwrap_or(f64::NAN);
-    (number("bar") - number("truth")) / number("standard_error")
+    let [bar, truth, error] = ["bar", "truth", "standard_error"].map(|key| number_at(&summary["log_z"], key));
+    (bar - truth) / error
 }
 
 fn ratio(ours: f64, paper: f64) -> String {
     if (ours / paper).is_finite() { format!("×{}", significant(ours / paper, 2)) } else { "–".into() }
 }
 
+/// One place of a table: a row with one number of chains.
+struct Place<'a> {
+    row: Row,
+    chains: usize,
+    results: Vec<Value>,
+    printed: Option<&'a paper::Row>,
+    /// Which of the printed columns it is.
+    column: Option<usize>,
+    /// Iterations for one printed.
+    share: f64,
+}
+
+impl Place<'_> {
+    fn mean(&self, of: impl Fn(&Value) -> f64) -> Mean {
+        Mean::of(self.results.iter().map(of))
+    }
+
+    /// A printed number, as it would be with our number of iterations.
+    fn printed(&self, list: fn(&paper::Row) -> &Vec<f64>) -> Option<f64> {
+        Some(self.share * list(self.printed?).get(self.column?)?)
+    }
+
+    /// Ours, theirs and their ratio.
+    fn beside(&self, ours: Mean, theirs: Option<f64>) -> [String; 3] {
+        let none = || "–".to_string();
+        [ours.text(), theirs.map_or_else(none, whole), theirs.map_or_else(none, |t| ratio(ours.value, t))]
+    }
+
+    fn round_trips(&self) -> [String; 3] {
+        self.beside(self.mean(round_trips), self.printed(|r| &r.round_trips))
+    }
+
+    fn normalised(&self) -> [String; 3] {
+        let ours = self.mean(|s| number_at(&s["compute_normalised_round_trips"], "paper"));
+        self.beside(ours, self.printed(|r| &r.compute_normalised))
+    }
+
+    /// What the paper does not count.
+    fn honest(&self) -> [String; 4] {
+        let error =
+            self.mean(|s| (number_at(&s["log_z"], "bar") - number_at(&s["log_z"], "truth")).abs()).value;
+        let per_million = |s: &Value| 1e6 * round_trips(s) / number_at(&s["evaluations"], "target");
+        [
+            number(self.mean(per_million).value),
+            whole(self.mean(|s| round_trips(s) / seconds(s, "sampling_s")).value),
+            whole(self.mean(|s| round_trips(s) / all_seconds(s)).value),
+            if error.is_finite() { format!("{error:.4} ({:+.1})", self.farthest()) } else { "–".into() },
+        ]
+    }
+
+    /// The error of log Z of the seed that is farthest off, in standard errors.
+    fn farthest(&self) -> f64 {
+        let all = self.results.iter().map(deviation).filter(|z| z.is_finite());
+        all.fold(0.0, |worst: f64, z| if z.abs() > worst.abs() { z } else { worst })
+    }
+
+    fn data(&self) -> Value {
+        let ours = self.mean(round_trips);
+        json!({
+            "row": self.row.title(), "chains": self.chains, "seeds": self.results.len(),
+            "round_trips": finite(ours.value), "standard_error": finite(ours.error),
+            "paper": self.printed(|r| &r.round_trips),
+            "barrier": finite(self.mean(|s| number_at(s, "global_barrier")).value),
+            "z": finite(self.farthest()),
+            "training_s": finite(self.mean(|s| seconds(s, "training_s")).value),
+        })
+    }
+}
+
 /// The section of a table.
 pub fn section(problem: Problem, budget: Budget, store: &Store) -> Section {
-    let columns = problem.chains(budget);
     let printed = paper::table(problem.in_paper());
-    let of = |row: Row| {
-        printed.rows.iter().find(|r| Some(r.method.as_str()) == row.in_paper() && r.steps == row.steps)
-    };
-    let (mut main, mut normalised, mut honest) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut checks, mut data) = (Vec::new(), Vec::new());
-    let mut short = Vec::new();
-    for row in problem.rows(budget) {
-        let results: Vec<Vec<Value>> =
-            columns.iter().map(|&n| results(store, problem, row, n, budget)).collect();
-        if results.iter().all(Vec::is_empty) {
-            continue;
-        }
-        let theirs = of(row);
-        let their = |list: fn(&paper::Row) -> &Vec<f64>, chains: usize| {
-            let column = printed.chains.iter().position(|&n| n == chains)?;
-            // Round trips are as many as there is time for them.
-            let share = problem.iterations(budget) as f64 / problem.iterations(Budget::Standard) as f64;
-            theirs.and_then(|r| list(r).get(column).map(|x| x * share))
+    let columns = problem.chains(budget);
+    let share = problem.iterations(budget) as f64 / problem.iterations(Budget::Standard) as f64;
+    let places = |row: Row| -> Vec<Place> {
+        let in_paper = |r: &&paper::Row| Some(r.method.as_str()) == row.in_paper() && r.steps == row.steps;
+        let place = |&chains: &usize| Place {
+            row,
+            chains,
+            results: results(store, problem, row, chains, budget),
+            printed: printed.rows.iter().find(in_paper),
+            column: printed.chains.iter().position(|&n| n == chains),
+            share,
         };
-        let last = results.iter().rev().find(|r| !r.is_empty()).expect("one is not empty");
-        let barrier = Mean::of(last.iter().map(|s| s["global_barrier"].as_f64().unwrap_or(f64::NAN)));
-        let mut main_row = vec![
-            row.title(),
-            neural_calls(row).to_string(),
-            format!("{:.3}", barrier.value),
-            theirs.map_or("–".into(), |r| format!("{:.3}", r.lambda_hat)),
-        ];
-        let (mut normal_row, mut honest_row) = (vec![row.title()], vec![row.title()]);
-        for (&chains, results) in columns.iter().zip(&results) {
-            let ours = Mean::of(results.iter().map(round_trips));
-            let theirs = their(|r| &r.round_trips, chains);
-            main_row.push(ours.text());
-            main_row.push(theirs.map_or("–".into(), whole));
-            main_row.push(theirs.map_or("–".into(), |t| ratio(ours.value, t)));
-            if let Some(theirs) = theirs.filter(|t| ours.value < *t) {
-                short.push((row, chains, ours, theirs));
-            }
-            let normal =
-                |s: &Value| s["compute_normalised_round_trips"]["paper"].as_f64().unwrap_or(f64::NAN);
-            let ours_normal = Mean::of(results.iter().map(normal));
-            let theirs_normal = their(|r| &r.compute_normalised, chains);
-            normal_row.push(ours_normal.text());
-            normal_row.push(theirs_normal.map_or("–".into(), whole));
-            normal_row.push(theirs_normal.map_or("–".into(), |t| ratio(ours_normal.value, t)));
-            let per = |f: &dyn Fn(&Value) -> f64| Mean::of(results.iter().map(f)).value;
-            let evaluations = |s: &Value| s["evaluations"]["target"].as_f64().unwrap_or(f64::NAN);
-            honest_row.push(number(per(&|s| 1e6 * round_trips(s) / evaluations(s))));
-            honest_row.push(whole(per(&|s| round_trips(s) / seconds(s, "sampling_s"))));
-            honest_row.push(whole(per(&|s| round_trips(s) / all_seconds(s))));
-            let error = per(&|s| {
-                (s["log_z"]["bar"].as_f64().unwrap_or(f64::NAN)
-                    - s["log_z"]["truth"].as_f64().unwrap_or(f64::NAN))
-                .abs()
-            });
-            let z = results
-                .iter()
-                .map(deviation)
-                .fold(0f64, |worst, z| if z.abs() > worst.abs() { z } else { worst });
-            honest_row.push(if error.is_finite() { format!("{error:.4} ({z:+.1})") } else { "–".into() });
-            if z.abs() > FAR_OFF {
-                let what =
-                    format!("log Z of {} with {chains} chains is {z:+.1} standard errors off", row.title());
-                checks.push(Check { what, passed: false, must: true });
-            }
-            data.push(json!({
-                "row": row.title(), "chains": chains, "round_trips": ours.value, "standard_error": finite(ours.error),
-                "seeds": results.len(), "paper": theirs, "barrier": finite(Mean::of(results.iter()
-                    .map(|s| s["global_barrier"].as_f64().unwrap_or(f64::NAN))).value),
-                "z": finite(z), "training_s": finite(per(&|s| seconds(s, "training_s"))),
-            }));
-        }
-        main.push(main_row);
-        normalised.push(normal_row);
-        honest.push(honest_row);
-    }
-    let head = |first: &[&str], each: &[&str]| {
-        let mut out: Vec<String> = first.iter().map(|h| h.to_string()).collect();
-        columns.iter().for_each(|n| out.extend(each.iter().map(|h| h.replace("{n}", &n.to_string()))));
-        out
+        columns.iter().map(place).collect()
     };
-    if problem != Problem::Alanine {
-        let within = !checks.iter().any(|c: &Check| !c.passed);
-        let what = format!("every log Z lies within {FAR_OFF} standard errors of the exact value");
-        checks.push(Check { what, passed: within, must: true });
-    }
-    checks.extend(gains(problem, budget, store));
+    let rows: Vec<Vec<Place>> = problem.rows(budget).into_iter().map(places).collect();
+    let rows: Vec<&Vec<Place>> =
+        rows.iter().filter(|places| places.iter().any(|p| !p.results.is_empty())).collect();
+    let head = |first: &[&str], each: &[&str]| -> Vec<String> {
+        let each = columns.iter().flat_map(|n| each.iter().map(|h| h.replace("{n}", &n.to_string())));
+        first.iter().map(|h| h.to_string()).chain(each).collect()
+    };
+    let all = || rows.iter().flat_map(|places| places.iter()).filter(|p| !p.results.is_empty());
+    let short: Vec<(Row, usize, Mean, f64)> = all()
+        .filter_map(|p| Some((p.row, p.chains, p.mean(round_trips), p.printed(|r| &r.round_trips)?)))
+        .filter(|(_, _, ours, theirs)| ours.value < *theirs)
+        .collect();
+
     let mut blocks = vec![
         Block::Text(notes::table(problem, budget)),
         Block::Table {
             header: head(&["method", "neural calls", "Λ̂", "paper"], &["R, {n} chains", "paper", "ratio"]),
-            rows: main,
+            rows: rows.iter().map(|places| main_row(places)).collect(),
         },
     ];
     blocks.extend(notes::shortfalls(problem, budget, &short).map(Block::Text));
-    blocks.push(Block::Text(
-        "Round trips divided by the evaluations that the paper counts for a swap (2 for PT and NF, K + 1 else):".into(),
-    ));
+    let named = |places: &&Vec<Place>, cells: Vec<String>| [vec![places[0].row.title()], cells].concat();
+    blocks.push(Block::Text(notes::NORMALISED.into()));
     blocks.push(Block::Table {
         header: head(&["method"], &["CN-R, {n} chains", "paper", "ratio"]),
-        rows: normalised,
+        rows: rows.iter().map(|p| named(p, p.iter().flat_map(Place::normalised).collect())).collect(),
     });
-    blocks.push(Block::Text(
-        "What the paper leaves out. Round trips per million target evaluations with every one counted (local moves, \
-         tuning, collecting, training); round trips per processor-second of sampling alone, and of the whole run with \
-         training; the error of log Z, with the farthest seed in standard errors:"
-            .into(),
-    ));
+    blocks.push(Block::Text(notes::HONEST.into()));
+    let each = [
+        "R per 10⁶ evaluations, {n} chains",
+        "R per s sampling",
+        "R per s in all",
+        "error of log Z (worst z)",
+    ];
     blocks.push(Block::Table {
-        header: head(
-            &["method"],
-            &[
-                "R per 10⁶ evaluations, {n} chains",
-                "R per s sampling",
-                "R per s in all",
-                "error of log Z (worst z)",
-            ],
-        ),
-        rows: honest,
+        header: head(&["method"], &each),
+        rows: rows.iter().map(|p| named(p, p.iter().flat_map(Place::honest).collect())).collect(),
     });
     if problem == Problem::Alanine {
         blocks.extend(molecule(budget, store));
     }
+    let mut checks = Vec::new();
+    if problem != Problem::Alanine {
+        checks.extend(exactness(all()));
+    }
+    checks.extend(gains(problem, budget, store));
     Section {
         name: Experiment::Table(problem).name(),
         budget,
         title: format!("Round trips on {}", problem.title()),
-        blocks,
         checks,
-        data: json!({ "budget": budget.name(), "cells": data }),
+        data: json!({ "budget": budget.name(), "cells": all().map(Place::data).collect::<Vec<_>>() }),
+        blocks,
     }
+}
+
+fn main_row(places: &Vec<Place>) -> Vec<String> {
+    let (row, printed) = (places[0].row, places[0].printed);
+    // Λ̂ is that of the most chains.
+    let last = places.iter().rev().find(|p| !p.results.is_empty()).expect("one has results");
+    let mut out = vec![
+        row.title(),
+        neural_calls(row).to_string(),
+        format!("{:.3}", last.mean(|s| number_at(s, "global_barrier")).value),
+        printed.map_or("–".into(), |r| format!("{:.3}", r.lambda_hat)),
+    ];
+    out.extend(places.iter().flat_map(Place::round_trips));
+    out
+}
+
+/// log Z of every run against the exact value.
+fn exactness<'a>(places: impl Iterator<Item = &'a Place<'a>>) -> Vec<Check> {
+    let off = places.filter(|p| p.farthest().abs() > FAR_OFF);
+    let mut out: Vec<Check> = off
+        .map(|p| {
+            let (title, chains, z) = (p.row.title(), p.chains, p.farthest());
+            let what = format!("log Z of {title} with {chains} chains is {z:+.1} standard errors off");
+            Check { what, passed: false, must: true }
+        })
+        .collect();
+    if out.is_empty() {
+        let what = format!("every log Z lies within {FAR_OFF} standard errors of the exact value");
+        out.push(Check { what, passed: true, must: true });
+    }
+    out
 }
 
 /// The molecule itself: free energy over φ and ψ, and populations of the basins, by the first row that crosses often.
