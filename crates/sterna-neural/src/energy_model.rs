@@ -19,6 +19,7 @@ use std::f64::consts::{FRAC_PI_2, TAU};
 
 use serde::{Deserialize, Serialize};
 
+use crate::additive::Additive;
 use crate::conditions::waves;
 use crate::egnn::{Egnn, check_species};
 use crate::graph::Value;
@@ -75,6 +76,11 @@ pub enum Field {
         /// Length of a point.
         dim: usize,
     },
+    /// A network of each coordinate alone, with the same weights for all.
+    Additive {
+        /// Length of a point.
+        dim: usize,
+    },
     /// An EGNN of mean-free particle positions.
     Egnn {
         /// The particles.
@@ -100,7 +106,7 @@ pub struct EnergyConfig {
     pub hidden: Hidden,
     /// Hidden layers of the scalar network.
     pub scalar_hidden: Hidden,
-    /// Radius of the ball that N is squashed to.
+    /// Radius of the ball that N is squashed to; of the interval that each Nᵢ is, where they are independent.
     pub bound: f64,
     /// log Eᵢ at the start, one for each coordinate or one for all (particles: one): minus the log of the
     /// variance of one mode of the target.
@@ -144,7 +150,7 @@ impl EnergyConfig {
     /// Length of a point.
     pub fn dim(&self) -> usize {
         match &self.field {
-            Field::Mlp { dim } => *dim,
+            Field::Mlp { dim } | Field::Additive { dim } => *dim,
             Field::Egnn { particles, .. } => particles.dim(),
         }
     }
@@ -176,7 +182,7 @@ impl EnergyConfig {
             let value = self.bound.to_string();
             return Err(Error::Config { field: "bound", value, reason: "must be positive and finite" });
         }
-        let allowed = if matches!(self.field, Field::Mlp { .. }) { self.dim() } else { 1 };
+        let allowed = if matches!(self.field, Field::Egnn { .. }) { 1 } else { self.dim() };
         let count = self.log_precision.len();
         let usable = self.log_precision.iter().all(|k| k.abs() < 60.0);
         if (count != 1 && count != allowed) || !usable {
@@ -189,6 +195,9 @@ impl EnergyConfig {
             Field::Mlp { dim } => {
                 let inputs = dim * (1 + 2 * self.waves) + time_features();
                 FieldNetwork::Mlp(Mlp::new(layout, &vector, inputs, hidden, *dim))
+            }
+            Field::Additive { dim } => {
+                FieldNetwork::Additive(Additive::new(layout, &vector, *dim, time_features(), hidden))
             }
             Field::Egnn { particles, species } => {
                 check_species(*particles, species)?;
@@ -204,6 +213,7 @@ impl EnergyConfig {
 #[derive(Clone, Debug, PartialEq)]
 enum FieldNetwork {
     Mlp(Mlp),
+    Additive(Additive),
     Egnn(Egnn),
 }
 
@@ -265,6 +275,10 @@ impl EnergyNetwork {
     /// Records the bounded vector N(x, s).
     pub fn record_vector<'g>(&self, time: Value<'g>, x: Value<'g>) -> Value<'g> {
         let features = record_time(time, self.config.shortest());
+        let radius = self.config.bound;
+        // v/√(1 + |v|²/R²) has length below R and keeps v's direction, hence its symmetry.
+        let within =
+            |v: Value<'g>, square: Value<'g>| v * (square * (radius * radius).recip() + 1.0).sqrt().recip();
         let raw = match &self.field {
             FieldNetwork::Mlp(mlp) => {
                 let mut inputs = vec![x];
@@ -276,10 +290,13 @@ impl EnergyNetwork {
                 mlp.record(x.graph().concat(&inputs))
             }
             FieldNetwork::Egnn(egnn) => egnn.record(features, x),
+            // Each coordinate by itself, lest they feel each other after all.
+            FieldNetwork::Additive(network) => {
+                let each = network.record(features, x);
+                return within(each, each.square());
+            }
         };
-        // v/√(1 + |v|²/R²) has length below R and keeps v's direction, hence its symmetry.
-        let radius = self.config.bound;
-        raw * (raw.dot(raw) * (radius * radius).recip() + 1.0).sqrt().recip()
+        within(raw, raw.dot(raw))
     }
 
     /// Records all that the model needs beside the target.

@@ -1,6 +1,7 @@
 //! The neural part of Sterna: a graph of batched matrices that differentiates as often as one likes, and
 //! the networks of the paper on top of it (§5, App. D.3, App. E.2).
 
+mod additive;
 mod conditions;
 mod cpu;
 mod device;
@@ -28,8 +29,10 @@ mod train_diffusion;
 mod train_flow;
 mod training;
 mod transport;
+mod trial;
 pub mod weights;
 
+pub use additive::{Additive, AdditiveDrift, AdditiveDriftConfig};
 pub use conditions::{Conditioning, Conditions};
 pub use cpu::{Cpu, Level};
 pub use device::{Device, Program};
@@ -39,7 +42,7 @@ pub use error::{Error, Result};
 pub use fit::{Course, Lesson, Split, Training, into_library, rejection_rates, streams};
 pub use graph::{Graph, Id, Value};
 pub use host::HostFunction;
-pub use loaded::{LoadedTransport, load_transport};
+pub use loaded::{LearnedPath, LoadedTransport, Made, load_transport};
 pub use losses::{CmcdInputs, CmcdNetwork, GraphPath, Loss, flow_divergences, round_trip_loss};
 pub use mlp::{Hidden, Mlp, MlpDrift, MlpDriftConfig};
 pub use op::{Rows, Shape};
@@ -55,3 +58,4 @@ pub use train_diffusion::{DiffusionDescription, DiffusionSize, TrainDiffusion};
 pub use train_flow::{FlowDescription, FlowSize, TrainFlow};
 pub use training::{Trainer, TrainingState, TrainingStreams};
 pub use transport::{DriftNetwork, NeuralDrift, NeuralEnergyModel, NeuralFlow};
+pub use trial::{Candidate, Trial};

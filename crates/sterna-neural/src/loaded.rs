@@ -1,39 +1,67 @@
-//! Trained transports used again: from the bytes of `transport.safetensors` to an accelerator.
+//! Trained transports used again: from the bytes of `transport.safetensors` to what carries swaps.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
-use sterna::Schedule;
 use sterna::accelerator::Accelerator;
+use sterna::paths::Diffused;
+use sterna::{Schedule, Target};
 
 use crate::train_cmcd::CmcdDescription;
+use crate::train_diffusion::DiffusionDescription;
 use crate::train_flow::FlowDescription;
 use crate::weights::{NetworkConfig, Stored, from_bytes};
 use crate::{Error, Result};
 
 /// A trained transport and what it was made for.
-#[derive(Clone)]
 pub struct LoadedTransport {
-    /// Carries the proposals of swaps.
-    pub accelerator: Arc<dyn Accelerator>,
-    /// "flow" or "cmcd".
+    /// "flow", "cmcd" or "diffusion".
     pub kind: &'static str,
-    /// K; 1 for a flow.
-    pub steps: usize,
     /// Length of a point.
     pub dim: usize,
-    /// The schedule that it was made for, and works on alone.
-    pub schedule: Schedule,
+    /// What it is.
+    pub made: Made,
+}
+
+/// What a training made.
+pub enum Made {
+    /// Carries swaps between the chains of one schedule.
+    Pairs {
+        /// Carries the proposals of swaps.
+        accelerator: Arc<dyn Accelerator>,
+        /// K; 1 for a flow.
+        steps: usize,
+        /// The schedule that it was made for, and works on alone.
+        schedule: Schedule,
+    },
+    /// A path of its own, for any K and any number of chains.
+    Path(LearnedPath),
+}
+
+/// An energy model that waits for its target.
+pub struct LearnedPath {
+    stored: Stored<DiffusionDescription>,
+}
+
+impl LearnedPath {
+    /// The path to `target`, which must be the one that the model was trained on.
+    ///
+    /// # Errors
+    /// If the dimensions differ, or the target fails.
+    pub fn to(&self, target: Arc<dyn Target>) -> sterna::Result<Diffused> {
+        self.stored.description.restore(&self.stored, target)
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Description {
     Cmcd(CmcdDescription),
+    Diffusion(DiffusionDescription),
     Flow(FlowDescription),
 }
 
-/// Reads a trained flow or controlled diffusion; `origin` names the bytes in errors.
+/// Reads a trained transport of any kind; `origin` names the bytes in errors.
 ///
 /// # Errors
 /// If they are damaged, or hold anything else.
@@ -43,9 +71,17 @@ pub fn load_transport(bytes: Vec<u8>, origin: &str) -> Result<LoadedTransport> {
     let (kind, steps, network, made): (_, _, &NetworkConfig, _) = match &stored.description {
         Description::Cmcd(d) => ("cmcd", d.steps, &d.drift, d.restore(&stored)),
         Description::Flow(d) => ("flow", 1, &d.network, d.restore(&stored)),
+        Description::Diffusion(d) if d.plain => {
+            return Err(mismatch("its path was found worse than plain swaps when it was learned".into()));
+        }
+        Description::Diffusion(d) => {
+            let (dim, description) = (d.network.dim(), d.clone());
+            let path = LearnedPath { stored: stored.with_description(description) };
+            return Ok(LoadedTransport { kind: "diffusion", dim, made: Made::Path(path) });
+        }
     };
     let (accelerator, dim) = made.map_err(|e| mismatch(e.to_string()))?;
     let betas = network.schedule().ok_or_else(|| mismatch("it knows no schedule".into()))?;
     let schedule = Schedule::new(betas.to_vec()).map_err(|e| mismatch(e.to_string()))?;
-    Ok(LoadedTransport { accelerator, kind, steps, dim, schedule })
+    Ok(LoadedTransport { kind, dim, made: Made::Pairs { accelerator, steps, schedule } })
 }

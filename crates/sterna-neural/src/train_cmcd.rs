@@ -9,6 +9,7 @@ use sterna::accelerator::Accelerator;
 use sterna::accelerators::Cmcd;
 use sterna::path::AnnealingPath;
 
+use crate::additive::AdditiveDriftConfig;
 use crate::conditions::Conditioning;
 use crate::cpu::Cpu;
 use crate::egnn::EgnnDriftConfig;
@@ -33,6 +34,8 @@ pub struct CmcdSize {
     pub hidden: Hidden,
     /// Points that are mean-free positions of particles get a drift that turns and permutes with them.
     pub particles: Option<Particles>,
+    /// In place of an MLP of all coordinates, a network of each alone: right for products.
+    pub apart: bool,
     /// Variance of a step's noise relative to the local variance, per unit of barrier between the chains
     /// of a pair, that training starts from.
     pub noise: f64,
@@ -91,6 +94,9 @@ impl TrainCmcd {
         let conditioning = Conditioning::new(collected.schedule.betas())?;
         let hidden = self.size.hidden;
         let drift = match self.size.particles {
+            None if self.size.apart => {
+                NetworkConfig::AdditiveDrift(AdditiveDriftConfig { dim, hidden, conditioning })
+            }
             None => NetworkConfig::MlpDrift(MlpDriftConfig { dim, hidden, conditioning }),
             Some(particles) => {
                 NetworkConfig::EgnnDrift(EgnnDriftConfig { particles, hidden, species: vec![], conditioning })
@@ -100,15 +106,12 @@ impl TrainCmcd {
             .filter(|e| !e.record.is_empty())
             .map(|e| from_bytes::<CmcdDescription>(e.record.to_vec(), "the round before"))
             .transpose()?;
-        let description = CmcdDescription {
-            drift,
-            steps: self.size.steps,
-            start: match &earlier_weights {
-                Some(stored) => stored.description.start.clone(),
-                None => collected.step_variances(self.size.noise),
-            },
-            plain: Vec::new(),
+        // Later rounds go on with the network of the first.
+        let (drift, start) = match &earlier_weights {
+            Some(stored) => (stored.description.drift.clone(), stored.description.start.clone()),
+            None => (drift, collected.step_variances(self.size.noise)),
         };
+        let description = CmcdDescription { drift, steps: self.size.steps, start, plain: Vec::new() };
         let mut layout = Layout::new();
         let network = description.build(&mut layout)?;
         let start = match earlier_weights {

@@ -47,6 +47,8 @@ pub struct DiffusionSize {
     pub waves: usize,
     /// An EGNN of these particles in place of an MLP.
     pub particles: Option<Particles>,
+    /// In place of an MLP of all coordinates, a network of each alone: right for products.
+    pub apart: bool,
 }
 
 /// What `transport.safetensors` says about a trained diffusion.
@@ -72,7 +74,7 @@ pub struct DiffusionDescription {
 /// let target = Normal::new(vec![0.4, 0.0], vec![20.0, 3.0]);
 /// let path = Arc::new(Geometric::from_standard_normal(target.clone()));
 /// let (hidden, integrator) = (Hidden::new(1, 16), Integrator::Exponential);
-/// let size = DiffusionSize { steps: 2, integrator, hidden, waves: 0, particles: None };
+/// let size = DiffusionSize { steps: 2, integrator, hidden, waves: 0, particles: None, apart: false };
 /// let training = Training { steps: 200, batch: 64, learning_rate: 1e-2, ..Training::default() };
 /// let fit = Arc::new(TrainDiffusion::new(path.clone(), Arc::new(target), size, training)?);
 ///
@@ -113,13 +115,14 @@ impl TrainDiffusion {
     /// `log_precision` is that of each coordinate, within a mode.
     fn config(&self, log_precision: &[f64]) -> EnergyConfig {
         let dim = self.target.dim();
-        let DiffusionSize { hidden, waves, particles, .. } = self.size;
+        let DiffusionSize { hidden, waves, particles, apart, .. } = self.size;
         let mean = log_precision.iter().sum::<f64>() / dim as f64;
         match particles {
             None => EnergyConfig {
                 log_precision: log_precision.to_vec(),
                 hidden,
                 waves,
+                field: if apart { Field::Additive { dim } } else { Field::Mlp { dim } },
                 ..EnergyConfig::small(dim)
             },
             // One precision for all coordinates: the model must not know directions.
@@ -203,14 +206,28 @@ impl TrainDiffusion {
         };
         Ok(Box::new(Course::new(lesson, training.clone(), trainer, layout, report)))
     }
+}
 
-    /// The learned path.
-    fn diffused(&self, network: &EnergyNetwork, weights: &Parameters<f32>) -> sterna::Result<Diffused> {
-        let device = Arc::new(Cpu::new(1));
-        let model =
-            NeuralEnergyModel::<f64>::new(network.clone(), self.target.clone(), weights.convert(), device);
-        let model = Arc::new(model.map_err(into_library)?);
-        Ok(Diffused::new(model, self.target.dim(), self.target.log_z()))
+/// The learned path to a target.
+fn diffused(
+    network: &EnergyNetwork,
+    target: Arc<dyn Target>,
+    weights: &Parameters<f32>,
+) -> sterna::Result<Diffused> {
+    let (dim, log_z) = (target.dim(), target.log_z());
+    let device = Arc::new(Cpu::new(1));
+    let model = NeuralEnergyModel::<f64>::new(network.clone(), target, weights.convert(), device);
+    Ok(Diffused::new(Arc::new(model.map_err(into_library)?), dim, log_z))
+}
+
+impl DiffusionDescription {
+    /// The learned path of a file.
+    pub(crate) fn restore<D>(&self, stored: &Stored<D>, target: Arc<dyn Target>) -> sterna::Result<Diffused> {
+        let mut layout = Layout::new();
+        let network = self.network.build(&mut layout, "energy").map_err(into_library)?;
+        let weights = stored.parameters(&layout).map_err(into_library)?;
+        let path = diffused(&network, target, &weights)?;
+        Ok(path.beginning_with(Schedule::new(self.schedule.clone())?))
     }
 }
 
@@ -246,14 +263,10 @@ impl Fit for TrainDiffusion {
         }
         let stored: Stored<DiffusionDescription> =
             from_bytes(record.to_vec(), "the energy model's weights").map_err(into_library)?;
-        let DiffusionDescription { network, schedule, plain } = &stored.description;
-        if *plain {
+        if stored.description.plain {
             return self.plain(true, record.into());
         }
-        let mut layout = Layout::new();
-        let network = network.build(&mut layout, "energy").map_err(into_library)?;
-        let path = self.diffused(&network, &stored.parameters(&layout).map_err(into_library)?)?;
-        let path = path.beginning_with(Schedule::new(schedule.clone())?);
+        let path = stored.description.restore(&stored, self.target.clone())?;
         let (accelerator, report) = (self.accelerator()?, FitReport::default());
         Ok(Fitted { accelerator, path: Some(Arc::new(path)), record: record.into(), report })
     }
@@ -387,7 +400,7 @@ impl Lesson for DiffusionLesson {
     }
 
     fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
-        let path = self.fit.diffused(&self.network, weights)?;
+        let path = diffused(&self.network, self.fit.target.clone(), weights)?;
         let accelerator = self.fit.accelerator()?;
         let plain_rates = match self.on_learned_path {
             // The ladder of the geometric path was judged when it was left.
@@ -396,7 +409,7 @@ impl Lesson for DiffusionLesson {
         };
         let (schedule, rates) = self.judge(&*accelerator, &path)?;
         let (ours, theirs) = (round_trip_rate(&rates), round_trip_rate(&plain_rates));
-        let plain = self.fit.training.guard && (ours < TIE * theirs || ours.is_nan());
+        let plain = self.fit.training.guard && (ours < HOPELESS * theirs || ours.is_nan());
         let pair = |(&rejection, &plain_rejection)| PairReport { rejection, plain_rejection, plain };
         report.pairs = rates.iter().zip(&plain_rates).map(pair).collect();
         let description = DiffusionDescription {
@@ -422,8 +435,9 @@ impl Lesson for DiffusionLesson {
     }
 }
 
-/// Rates that a few hundred samples cannot tell apart count as a tie, which the learned path wins: it was asked for.
-const TIE: f64 = 0.9;
+/// A path that allows less than this share of the round trips of plain swaps is not worth tuning. Others are: rejections
+/// say what swaps allow, not what local moves make of it, and the run holds both against each other once it has.
+const HOPELESS: f64 = 0.5;
 /// Held-out samples that judge a learned path, noised anew for each chain.
 const JUDGES: usize = 300;
 /// Rounds in which the schedule of the judged path is tuned on them.

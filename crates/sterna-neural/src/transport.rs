@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use sterna::transport::{Drift, EnergyModel, Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 
+use crate::additive::AdditiveDrift;
 use crate::conditions::Conditions;
 use crate::device::{Device, Program};
 use crate::egnn::EgnnDrift;
@@ -26,6 +27,8 @@ use crate::{Error, Real, Result};
 pub enum DriftNetwork {
     /// An MLP.
     Mlp(MlpDrift),
+    /// A network of each coordinate alone.
+    Additive(AdditiveDrift),
     /// An EGNN.
     Egnn(EgnnDrift),
 }
@@ -33,6 +36,12 @@ pub enum DriftNetwork {
 impl From<MlpDrift> for DriftNetwork {
     fn from(network: MlpDrift) -> Self {
         Self::Mlp(network)
+    }
+}
+
+impl From<AdditiveDrift> for DriftNetwork {
+    fn from(network: AdditiveDrift) -> Self {
+        Self::Additive(network)
     }
 }
 
@@ -47,6 +56,7 @@ impl DriftNetwork {
     pub fn dim(&self) -> usize {
         match self {
             Self::Mlp(network) => network.dim(),
+            Self::Additive(network) => network.dim(),
             Self::Egnn(network) => network.dim(),
         }
     }
@@ -55,6 +65,7 @@ impl DriftNetwork {
     pub fn record<'g>(&self, conditions: &Conditions<'g>, x: Value<'g>) -> Value<'g> {
         match self {
             Self::Mlp(network) => network.record(conditions, x),
+            Self::Additive(network) => network.record(conditions, x),
             Self::Egnn(network) => network.record(conditions, x),
         }
     }

@@ -11,6 +11,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::additive::AdditiveDriftConfig;
 use crate::egnn::EgnnDriftConfig;
 use crate::energy_model::{EnergyConfig, EnergyNetwork};
 use crate::mlp::MlpDriftConfig;
@@ -32,6 +33,8 @@ const STATE: [&str; 3] = ["training.average", "training.first", "training.second
 pub enum NetworkConfig {
     /// A drift that is an MLP.
     MlpDrift(MlpDriftConfig),
+    /// A drift of each coordinate alone.
+    AdditiveDrift(AdditiveDriftConfig),
     /// A drift that is an EGNN.
     EgnnDrift(EgnnDriftConfig),
     /// A RealNVP flow.
@@ -56,6 +59,7 @@ impl NetworkConfig {
     pub fn schedule(&self) -> Option<&[f64]> {
         match self {
             Self::MlpDrift(config) => Some(&config.conditioning.schedule),
+            Self::AdditiveDrift(config) => Some(&config.conditioning.schedule),
             Self::EgnnDrift(config) => Some(&config.conditioning.schedule),
             Self::RealNvp(config) => Some(&config.conditioning.schedule),
             Self::Energy(_) => None,
@@ -69,6 +73,7 @@ impl NetworkConfig {
     pub fn build(&self, layout: &mut Layout, name: &str) -> Result<Network> {
         Ok(match self {
             Self::MlpDrift(config) => Network::Drift(config.build(layout, name)?.into()),
+            Self::AdditiveDrift(config) => Network::Drift(config.build(layout, name)?.into()),
             Self::EgnnDrift(config) => Network::Drift(config.build(layout, name)?.into()),
             Self::RealNvp(config) => Network::Flow(config.build(layout, name)?),
             Self::Energy(config) => Network::Energy(config.build(layout, name)?),
@@ -205,6 +210,12 @@ pub fn from_bytes<D: DeserializeOwned>(bytes: Vec<u8>, origin: &str) -> Result<S
 }
 
 impl<D> Stored<D> {
+    /// The same tensors under another description.
+    pub(crate) fn with_description<E>(self, description: E) -> Stored<E> {
+        let Self { origin, bytes, progress, .. } = self;
+        Stored { description, origin, bytes, progress }
+    }
+
     fn mismatch(&self, reason: String) -> Error {
         Error::Mismatch { origin: self.origin.clone(), reason }
     }

@@ -9,7 +9,7 @@ use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal};
 use sterna::transport::{Drift, EnergyModel, Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 use sterna_neural::{
-    Conditions, Cpu, EgnnDriftConfig, EnergyConfig, Graph, GraphTarget, Hidden, HostTarget, Layout,
+    Conditions, Cpu, EgnnDriftConfig, EnergyConfig, Field, Graph, GraphTarget, Hidden, HostTarget, Layout,
     MlpDriftConfig, NeuralDrift, NeuralEnergyModel, NeuralFlow, Parameters, Particles, RealNvpConfig,
 };
 
@@ -91,6 +91,8 @@ fn derivatives_of_the_energy_model() {
     check("mlp", small(EnergyConfig::small(2)), &gmm);
     let uneven = EnergyConfig { log_precision: vec![2.0, -0.5], waves: 2, ..EnergyConfig::small(2) };
     check("mlp with waves", small(uneven), &gmm);
+    let apart = EnergyConfig { field: Field::Additive { dim: 2 }, ..EnergyConfig::small(2) };
+    check("additive", EnergyConfig { hidden: Hidden::new(2, 5), ..small(apart) }, &gmm);
     check("egnn", small(EnergyConfig::small_particles(Particles::DW4)), &Dw4);
 }
 
@@ -313,6 +315,23 @@ fn the_energy_model_begins_with_the_diffusion_of_a_normal() {
     assert_eq!([0.0, 0.5, 1.0].map(|s| model.cost(s)), [(0, 0), (1, 1), (1, 0)]);
 }
 
+/// What an additive field says of a coordinate depends on no other.
+#[test]
+fn an_additive_field_takes_coordinates_one_by_one() {
+    let config = EnergyConfig { field: Field::Additive { dim: 3 }, ..EnergyConfig::small(3) };
+    let mut layout = Layout::new();
+    let network = config.build(&mut layout, "energy").unwrap();
+    let graph = Graph::new();
+    let (time, x) = (graph.input("time", 1), graph.input("x", 3));
+    let mut program = compile(&graph, &[network.record_vector(time, x)]);
+    let points = [0.4, -1.0, 0.7, 0.4, 5.0, 0.7, -1.0, 0.4, 0.7];
+    program.run(&Parameters::new(lively(&layout)), 3, &[&[0.3; 3], &points]).unwrap();
+    let n = program.output(0);
+    assert_eq!([n[0], n[2]], [n[3], n[5]]);
+    assert_eq!(n[2], n[8]);
+    assert!(n[1] != n[4] && n[0] != n[7], "coordinates differ, and places do");
+}
+
 #[test]
 fn the_energy_model_joins_normal_and_target() {
     fn check<T: Target + GraphTarget + Clone + 'static>(config: EnergyConfig, target: T) {
@@ -360,7 +379,8 @@ fn the_energy_model_joins_normal_and_target() {
     check(EnergyConfig::small(10), Gmm::paper(10));
     let uneven =
         EnergyConfig { log_precision: vec![3.0, 0.0, 3.0, -2.0], waves: 3, ..EnergyConfig::small(4) };
-    check(uneven, ManyWell::new(4));
+    check(uneven.clone(), ManyWell::new(4));
+    check(EnergyConfig { field: Field::Additive { dim: 4 }, ..uneven }, ManyWell::new(4));
     // Heavier tails than the reference: log g₁ grows like ½|x|².
     check(EnergyConfig::small(3), Normal::isotropic(3, 1e-3));
     check(EnergyConfig::small_particles(Particles::DW4), Dw4);

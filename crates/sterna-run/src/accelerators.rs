@@ -6,14 +6,14 @@ use crate::error::JobError;
 use crate::molecules;
 use std::sync::Arc;
 use sterna::Target;
-use sterna::acceleration::{Acceleration, FitAffine, FitCmcd};
+use sterna::acceleration::{Acceleration, Fit, FitAffine, FitCmcd};
 use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator, NoDrift, NormalDrift};
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::transport::Drift;
 use sterna_neural::{
-    CmcdSize, DiffusionSize, FlowSize, Hidden, LoadedTransport, Loss, Particles, TrainCmcd, TrainDiffusion,
-    TrainFlow, Training, load_transport,
+    Candidate, CmcdSize, DiffusionSize, FlowSize, Hidden, Loss, Made, Particles, TrainCmcd, TrainDiffusion,
+    TrainFlow, Training, Trial, load_transport,
 };
 
 /// Path and accelerator of a config, and K.
@@ -81,14 +81,19 @@ fn impossible(error: sterna_neural::Error) -> JobError {
 /// Steps of a flow's training.
 const FLOW_STEPS: u64 = 6000;
 
-/// Steps of a controlled diffusion's training. A step costs about K + 1 calls of the drift, forth and back, and
-/// an EGNN some five times as much as an MLP; so trainings take one to four minutes of one core.
-fn cmcd_steps(steps: usize, particles: bool) -> u64 {
+/// Steps of a controlled diffusion's training. A step costs about K + 1 calls of the drift, forth and back; an EGNN costs
+/// some five times as much as an MLP, and so does a network for each of 32 coordinates, which learns in fewer steps. So
+/// trainings take one to four minutes of one core.
+fn cmcd_steps(steps: usize, particles: bool, apart: bool) -> u64 {
     let steps = steps.max(1) as u64;
-    if particles { (12_500 / steps).clamp(500, 6000) } else { (120_000 / steps).clamp(1000, 30_000) }
+    match (particles, apart) {
+        (true, _) => (12_500 / steps).clamp(500, 6000),
+        (_, true) => (20_000 / steps).clamp(1000, 8000),
+        _ => (120_000 / steps).clamp(1000, 30_000),
+    }
 }
 
-/// Steps of an energy model's training.
+/// Steps of an energy model's training; half as many where it sees coordinates apart.
 const DIFFUSION_STEPS: u64 = 24_000;
 
 /// The particles of the target, if the network is to be one of particles.
@@ -104,9 +109,81 @@ fn particles(config: &Config) -> Result<Option<Particles>, JobError> {
     }
 }
 
+/// Hidden layers of a network that sees coordinates apart, small and as large as the paper's.
+const APART: ((usize, usize), (usize, usize)) = ((2, 32), (3, 64));
+
+/// This share of the steps of a training apart shows which network suits a target.
+const TRIAL_SHARE: u64 = 6;
+
+/// Trains the network that sees coordinates as the config says; if it says nothing, the better of the two. Both are told
+/// whether they are seen apart: `settings` of training, and `make` of the network.
+fn better_of(
+    config: &Config,
+    particles: Option<Particles>,
+    settings: impl Fn(bool) -> Result<Training, JobError>,
+    make: impl Fn(bool, Training) -> Result<Arc<dyn Fit>, JobError>,
+) -> Result<Acceleration, JobError> {
+    let coordinates = config.network.coordinates.as_deref();
+    if let Some(word) = coordinates {
+        known("network.coordinates", word, &["together", "apart"])?;
+        if particles.is_some() && word == "apart" {
+            return Err(JobError::Config(
+                "network.coordinates = \"apart\" is impossible on particles, unless network.equivariant = false"
+                    .into(),
+            ));
+        }
+    }
+    if coordinates.is_some() || particles.is_some() {
+        let apart = coordinates == Some("apart");
+        return Ok(Acceleration::Fitted(make(apart, settings(apart)?)?));
+    }
+    let short_steps = settings(true)?.steps.div_ceil(TRIAL_SHARE);
+    let candidate = |apart| -> Result<Candidate, JobError> {
+        let training = settings(apart)?;
+        let short = make(apart, Training { steps: short_steps, fine_tune: 0, ..training.clone() })?;
+        let full_steps = training.steps + training.fine_tune;
+        Ok(Candidate { short, full: make(apart, training)?, short_steps, full_steps })
+    };
+    Ok(Acceleration::Fitted(Arc::new(Trial::new(vec![candidate(false)?, candidate(true)?]))))
+}
+
+/// K as given, or the default; the kind must allow it.
+fn steps(
+    config: &Config,
+    default: usize,
+    allowed: std::ops::RangeInclusive<usize>,
+) -> Result<usize, JobError> {
+    let steps = config.accelerator.steps.unwrap_or(default);
+    if allowed.contains(&steps) {
+        return Ok(steps);
+    }
+    let (kind, low, high) = (&config.accelerator.kind, allowed.start(), allowed.end());
+    Err(JobError::Config(format!(
+        "accelerator.steps = {steps} is impossible for kind = \"{kind}\": it must lie between {low} and {high}"
+    )))
+}
+
+fn integrator(config: &Config) -> Result<Integrator, JobError> {
+    let name = &config.accelerator.integrator;
+    known("accelerator.integrator", name, &["exponential", "euler"])?;
+    Ok(if name == "euler" { Integrator::Euler } else { Integrator::Exponential })
+}
+
+/// Along a diffusion path that is known before the run.
+fn along(path: Diffused, config: &Config) -> Result<Plan, JobError> {
+    let steps = steps(config, 5, 0..=10_000)?;
+    let acceleration = match steps {
+        0 => Acceleration::None,
+        _ => Acceleration::Given(Arc::new(Diffusion {
+            steps: DiffusionSteps::new(steps, integrator(config)?)?,
+        })),
+    };
+    Ok(Plan { path: Arc::new(path), acceleration, steps })
+}
+
 /// The trained transport of a file, if it fits the config.
-fn transport(config: &Config, file: &str, dim: usize) -> Result<LoadedTransport, JobError> {
-    let accelerator = &config.accelerator;
+fn transport(config: &Config, file: &str, target: Arc<dyn Target>) -> Result<Plan, JobError> {
+    let (accelerator, dim) = (&config.accelerator, target.dim());
     let path = std::path::Path::new(file);
     let bytes = std::fs::read(path).map_err(JobError::file("read accelerator.transport", path))?;
     let loaded = load_transport(bytes, file).map_err(|e| JobError::Config(e.to_string()))?;
@@ -116,10 +193,9 @@ fn transport(config: &Config, file: &str, dim: usize) -> Result<LoadedTransport,
     if accelerator.kind != loaded.kind {
         return wrong(format!("accelerator.kind = \"{}\"", accelerator.kind), format!("\"{}\"", loaded.kind));
     }
-    if accelerator.drift.is_some() {
-        return Err(JobError::Config(
-            "accelerator.drift and accelerator.transport exclude each other".into(),
-        ));
+    let other = [("accelerator.drift", &accelerator.drift), ("accelerator.score", &accelerator.score)];
+    if let Some((name, _)) = other.iter().find(|(_, given)| given.is_some()) {
+        return Err(JobError::Config(format!("{name} and accelerator.transport exclude each other")));
     }
     if config.reference.scale != 1.0 {
         return wrong(format!("reference.scale = {}", config.reference.scale), "1".into());
@@ -127,16 +203,24 @@ fn transport(config: &Config, file: &str, dim: usize) -> Result<LoadedTransport,
     if dim != loaded.dim {
         return wrong(format!("the target has dimension {dim}"), format!("dimension {}", loaded.dim));
     }
-    if let Some(steps) = accelerator.steps.filter(|&s| s != loaded.steps) {
-        return wrong(format!("accelerator.steps = {steps}"), format!("{} steps", loaded.steps));
+    let (carrier, steps, schedule) = match loaded.made {
+        // A path does not know how many chains lie along it, nor in how many steps they are joined.
+        Made::Path(path) => return along(path.to(target)?, config),
+        Made::Pairs { accelerator, steps, schedule } => (accelerator, steps, schedule),
+    };
+    if let Some(ours) = accelerator.steps.filter(|&s| s != steps) {
+        return wrong(format!("accelerator.steps = {ours}"), format!("{steps} steps"));
     }
-    let chains = loaded.schedule.chains();
+    let chains = schedule.chains();
     match &config.chains.count {
         Count::Number(count) if *count != chains => {
             wrong(format!("chains.count = {count}"), format!("{chains} chains"))
         }
         Count::Word(word) => wrong(format!("chains.count = \"{word}\""), format!("{chains} chains")),
-        Count::Number(_) => Ok(loaded),
+        Count::Number(_) => {
+            let path = Arc::new(Geometric::new(Reference::standard_normal(dim), target)?);
+            Ok(Plan { path, acceleration: Acceleration::Kept(carrier, schedule), steps })
+        }
     }
 }
 
@@ -155,25 +239,12 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
     }
     known("accelerator.kind", &accelerator.kind, &["none", "affine", "flow", "cmcd", "diffusion"])?;
     let wrong = |message: String| Err(JobError::Config(message));
-    let steps = |default: usize, allowed: std::ops::RangeInclusive<usize>| {
-        let steps = accelerator.steps.unwrap_or(default);
-        if allowed.contains(&steps) {
-            return Ok(steps);
-        }
-        let (kind, low, high) = (&accelerator.kind, allowed.start(), allowed.end());
-        Err(JobError::Config(format!(
-            "accelerator.steps = {steps} is impossible for kind = \"{kind}\": it must lie between {low} and {high}"
-        )))
-    };
     let geometric = |target: Arc<dyn Target>| -> Result<Arc<dyn AnnealingPath>, JobError> {
         let reference = Reference::normal(vec![0.0; target.dim()], vec![scale; target.dim()]);
         Ok(Arc::new(Geometric::new(reference, target)?))
     };
     if let Some(file) = &accelerator.transport {
-        let loaded = transport(config, file, target.dim())?;
-        let steps = loaded.steps;
-        let acceleration = Acceleration::Kept(loaded.accelerator, loaded.schedule);
-        return Ok(Plan { path: geometric(target)?, acceleration, steps });
+        return transport(config, file, target);
     }
     let trained = accelerator.kind == "flow" || (accelerator.kind == "cmcd" && accelerator.drift.is_none());
     if trained && scale != 1.0 {
@@ -183,7 +254,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
     }
     Ok(match accelerator.kind.as_str() {
         "none" => {
-            let steps = steps(0, 0..=0)?;
+            let steps = steps(config, 0, 0..=0)?;
             Plan { path: geometric(target)?, acceleration: Acceleration::None, steps }
         }
         "flow" => {
@@ -194,20 +265,25 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             let training = training(config, FLOW_STEPS, 0)?;
             let fit = TrainFlow::new(path.clone(), graph_target, size, training);
             let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
-            Plan { path, acceleration, steps: steps(1, 1..=1)? }
+            Plan { path, acceleration, steps: steps(config, 1, 1..=1)? }
         }
         "cmcd" if accelerator.drift.is_none() => {
             let path = geometric(target)?;
             let particles = particles(config)?;
-            let (small, paper) = if particles.is_some() { ((2, 32), (4, 64)) } else { ((3, 96), (4, 512)) };
-            let (layers, width) = size(config, small, paper)?;
-            let steps = steps(5, 1..=10_000)?;
-            let hidden = Hidden::new(layers, width);
-            let size = CmcdSize { steps, hidden, particles, noise: accelerator.noise };
+            let steps = steps(config, 5, 1..=10_000)?;
             let graph_target = builtin::graph_target(&config.target)?;
-            let training = training(config, cmcd_steps(steps, particles.is_some()), 0)?;
-            let fit = TrainCmcd::new(path.clone(), graph_target, size, training);
-            let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
+            let settings = |apart| training(config, cmcd_steps(steps, particles.is_some(), apart), 0);
+            let acceleration = better_of(config, particles, settings, |apart, training| {
+                let (layers, width) = match particles {
+                    Some(_) => size(config, (2, 32), (4, 64))?,
+                    None if apart => size(config, APART.0, APART.1)?,
+                    None => size(config, (3, 96), (4, 512))?,
+                };
+                let hidden = Hidden::new(layers, width);
+                let size = CmcdSize { steps, hidden, particles, apart, noise: accelerator.noise };
+                let fit = TrainCmcd::new(path.clone(), graph_target.clone(), size, training);
+                Ok(Arc::new(fit.map_err(impossible)?))
+            })?;
             Plan { path, acceleration, steps }
         }
         "affine" => {
@@ -216,7 +292,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             Plan {
                 path: geometric(target)?,
                 acceleration: Acceleration::Fitted(Arc::new(fit)),
-                steps: steps(1, 1..=1)?,
+                steps: steps(config, 1, 1..=1)?,
             }
         }
         "cmcd" => {
@@ -248,21 +324,18 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     accelerator.noise
                 ));
             }
-            let steps = steps(5, 1..=10_000)?;
+            let steps = steps(config, 5, 1..=10_000)?;
             let fit = FitCmcd { drift, steps, noise: accelerator.noise };
             let acceleration = Acceleration::Fitted(Arc::new(fit));
             Plan { path: geometric(target)?, acceleration, steps }
         }
         _ => {
-            known("accelerator.integrator", &accelerator.integrator, &["exponential", "euler"])?;
-            let integrator =
-                if accelerator.integrator == "euler" { Integrator::Euler } else { Integrator::Exponential };
+            let integrator = integrator(config)?;
             if scale != 1.0 {
                 return wrong(format!(
                     "reference.scale = {scale} is impossible with a diffusion, which starts at N(0, I)"
                 ));
             }
-            let steps = steps(5, 0..=10_000)?;
             if let Some(score) = accelerator.score.as_deref() {
                 known("accelerator.score", score, &["exact"])?;
                 let Some(path) = Diffused::exact(target) else {
@@ -271,27 +344,26 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                         config.target.kind
                     ));
                 };
-                let acceleration = match steps {
-                    0 => Acceleration::None,
-                    _ => Acceleration::Given(Arc::new(Diffusion {
-                        steps: DiffusionSteps::new(steps, integrator)?,
-                    })),
-                };
-                return Ok(Plan { path: Arc::new(path), acceleration, steps });
+                return along(path, config);
             }
             let path = geometric(target.clone())?;
             let particles = particles(config)?;
-            let (layers, width) = match particles {
-                Some(_) => size(config, (3, 32), (3, 128))?,
-                None if config.target.kind == "many-well" => size(config, (3, 128), (3, 256))?,
-                None => size(config, (3, 96), (3, 128))?,
-            };
-            let hidden = Hidden::new(layers, width);
+            let steps = steps(config, 5, 0..=10_000)?;
             // Waves of the coordinates help where modes are many in few dimensions; in more they lead chains astray.
             let waves = if target.dim() > 16 { 0 } else { 3 };
-            let size = DiffusionSize { steps, integrator, hidden, waves, particles };
-            let fit = TrainDiffusion::new(path.clone(), target, size, training(config, DIFFUSION_STEPS, 0)?);
-            let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
+            let settings = |apart: bool| training(config, DIFFUSION_STEPS / if apart { 2 } else { 1 }, 0);
+            let acceleration = better_of(config, particles, settings, |apart, training| {
+                let (layers, width) = match particles {
+                    Some(_) => size(config, (3, 32), (3, 128))?,
+                    None if apart => size(config, APART.0, APART.1)?,
+                    None if config.target.kind == "many-well" => size(config, (3, 128), (3, 256))?,
+                    None => size(config, (3, 96), (3, 128))?,
+                };
+                let hidden = Hidden::new(layers, width);
+                let size = DiffusionSize { steps, integrator, hidden, waves, particles, apart };
+                let fit = TrainDiffusion::new(path.clone(), target.clone(), size, training);
+                Ok(Arc::new(fit.map_err(impossible)?))
+            })?;
             Plan { path, acceleration, steps }
         }
     })

@@ -182,8 +182,8 @@ pub struct AcceleratorConfig {
     pub drift: Option<String>,
     /// `cmcd`: variance of a step's noise relative to the local variance, per unit of barrier.
     pub noise: f64,
-    /// `flow` and `cmcd`: a `transport.safetensors` of an earlier run, used on the schedule it was made for
-    /// instead of training a new one.
+    /// A `transport.safetensors` of an earlier run, used instead of training a new one: of a `flow` or `cmcd` on
+    /// the schedule it was made for, of a `diffusion` with any K and any number of chains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
     /// `diffusion`: `exact`, where the target knows its own diffusion (gmm, normal); trained if not given.
@@ -208,11 +208,15 @@ pub struct NetworkConfig {
     /// On particles: whether the network turns and permutes with them (an EGNN), which it does if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equivariant: Option<bool>,
+    /// `cmcd`, `diffusion`: whether the network sees all coordinates `together` or each by itself (`apart`), which is
+    /// right for products; if not given, whichever does better after a short training of both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordinates: Option<String>,
 }
 
 impl Default for NetworkConfig {
     fn default() -> Self {
-        Self { preset: "small".into(), layers: None, width: None, equivariant: None }
+        Self { preset: "small".into(), layers: None, width: None, equivariant: None, coordinates: None }
     }
 }
 

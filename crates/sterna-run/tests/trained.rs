@@ -54,7 +54,8 @@ fn threads_change_no_bit_of_training_or_sampling() {
 fn a_run_folder_holds_the_transport_and_its_cost() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("run");
-    sterna_run::run(&config("cmcd", &[("accelerator.steps", "2")]), &at, &mut ()).unwrap();
+    let more = [("accelerator.steps", "2"), ("network.coordinates", "together")];
+    sterna_run::run(&config("cmcd", &more), &at, &mut ()).unwrap();
     let summary: serde_json::Value =
         serde_json::from_slice(&std::fs::read(at.join("summary.json")).unwrap()).unwrap();
     assert!(summary["time"]["training_s"].as_f64().unwrap() > 0.0);
@@ -68,7 +69,11 @@ fn a_run_folder_holds_the_transport_and_its_cost() {
 
 #[test]
 fn a_learned_path_counts_its_networks() {
-    let (run, summary) = job::sample(&config("diffusion", &[("accelerator.steps", "2")]), &mut ()).unwrap();
+    let (run, summary) = job::sample(
+        &config("diffusion", &[("accelerator.steps", "2"), ("network.coordinates", "together")]),
+        &mut (),
+    )
+    .unwrap();
     let results = &summary.results;
     // At each of 200 iterations of 3 ladders: five leapfrog steps on four chains less the reference, and of the
     // 1 or 2 pairs two journeys of two steps. The network rests on the target chain.
@@ -90,15 +95,82 @@ fn asked_at_zero(iterations: u64) -> u64 {
     3 * iterations / 2
 }
 
+/// A target and a network of each sort: RealNVP, MLP, each coordinate by itself, EGNN.
+const SORTS: [(&str, &str, &str, &str); 7] = [
+    ("flow", "normal", "network.preset", "small"),
+    ("cmcd", "normal", "network.coordinates", "together"),
+    ("cmcd", "normal", "network.coordinates", "apart"),
+    ("cmcd", "dw4", "network.equivariant", "true"),
+    ("diffusion", "normal", "network.coordinates", "together"),
+    ("diffusion", "normal", "network.coordinates", "apart"),
+    ("diffusion", "dw4", "network.equivariant", "true"),
+];
+
+/// `verify` on transports of every sort, read back from their files.
 #[test]
 fn trained_transports_are_sound() {
-    for kind in ["flow", "cmcd", "diffusion"] {
-        let budget = [("chains.ensembles", "16"), ("training.steps", "200"), ("accelerator.kind", kind)];
-        let config = config(kind, &budget);
+    let folder = tempfile::tempdir().unwrap();
+    for (kind, target, key, value) in SORTS {
+        let text = if target == "dw4" { TINY.replace("dim = 3", "") } else { TINY.into() };
+        let base =
+            [("accelerator.kind", kind), ("target.kind", target), (key, value), ("accelerator.steps", "2")];
+        let base = if kind == "flow" { &base[..3] } else { &base[..] };
+        let config = |more: &[(&str, &str)]| Config::parse(&text, &[base, more].concat()).unwrap();
+        let at = folder.path().join([kind, target, value].join("-"));
+        sterna_run::run(&config(&[("training.steps", "100"), ("training.guard", "false")]), &at, &mut ())
+            .unwrap();
+        let file = at.join("transport.safetensors").display().to_string();
+        let config = config(&[("accelerator.transport", &file), ("chains.ensembles", "16")]);
         let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
         let verdict = verify_plan(plan, config.settings().unwrap(), |accelerator| accelerator).unwrap();
-        assert!(verdict.passed(), "{kind}\n{verdict}");
+        assert!(verdict.passed(), "{kind} on {target} ({value})\n{verdict}");
     }
+}
+
+/// Which network is used is decided on held-out samples: on a product that is no normal, the one that takes
+/// coordinates apart; after an interruption in the middle of a trial the same.
+#[test]
+fn a_trial_chooses_the_network() {
+    use sterna::acceleration::{Acceleration, FitReport};
+    use sterna::run::{Run, Stage};
+    let many_well = TINY.replace("dim = 3", "dim = 8");
+    let more = [
+        ("target.kind", "many-well"),
+        ("accelerator.kind", "cmcd"),
+        ("accelerator.steps", "2"),
+        ("training.rounds", "1"),
+        ("training.steps", "600"),
+        ("training.collect", "1000"),
+    ];
+    let config = Config::parse(&many_well, &more).unwrap();
+    let parts = || {
+        let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
+        (plan.path, config.settings().unwrap(), plan.acceleration)
+    };
+    let until_fitted = |mut run: Run, cut: u64| -> (Vec<u8>, FitReport) {
+        while !matches!(run.progress().0, Stage::BurnIn) {
+            run.advance(cut).unwrap();
+            if run.progress().0 == Stage::Fitting {
+                let (path, settings, acceleration): (_, _, Acceleration) = parts();
+                run = Run::restore(path, settings, acceleration, &run.save().unwrap()).unwrap();
+            }
+        }
+        let fitted = run.fitted().unwrap();
+        (fitted.record.to_vec(), fitted.report.clone())
+    };
+    let (path, settings, acceleration) = parts();
+    let whole = until_fitted(Run::accelerated(path, settings, acceleration).unwrap(), u64::MAX);
+    let (path, settings, acceleration) = parts();
+    let cut = until_fitted(Run::accelerated(path, settings, acceleration).unwrap(), 137);
+    assert!(whole.0 == cut.0, "weights differ");
+    assert_eq!(whole.1, cut.1);
+    assert_eq!(whole.1.steps, 600);
+    // Both trials are paid for: 2 · 100 + 600 steps of 32 journeys there and back, 3 points each.
+    assert_eq!(whole.1.target_evaluations, 800 * 64 * 3);
+    let stored: sterna_neural::weights::Stored<sterna_neural::CmcdDescription> =
+        sterna_neural::weights::from_bytes(whole.0, "a trial").unwrap();
+    let chosen = &stored.description.drift;
+    assert!(matches!(chosen, sterna_neural::weights::NetworkConfig::AdditiveDrift(_)), "{chosen:?}");
 }
 
 #[test]
@@ -111,6 +183,8 @@ fn impossible_settings_are_refused_by_name() {
         ("cmcd", "training.learning_rate", "-1.0"),
         ("cmcd", "accelerator.noise", "0.0"),
         ("cmcd", "network.equivariant", "true"),
+        ("cmcd", "network.coordinates", "aside"),
+        ("diffusion", "network.coordinates", "aside"),
         ("cmcd", "accelerator.steps", "0"),
         ("diffusion", "accelerator.steps", "10001"),
         ("diffusion", "accelerator.score", "exakt"),
@@ -165,4 +239,38 @@ fn a_transport_is_used_again() {
     let at = broken.display().to_string();
     let error = job::sample(&config("flow", &[("accelerator.transport", &at)]), &mut ()).err().unwrap();
     assert!(error.to_string().contains("broken.safetensors"), "{error}");
+}
+
+/// One training of a diffusion serves every K and every number of chains.
+#[test]
+fn a_learned_path_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("diffusion");
+    sterna_run::run(&config("diffusion", &[]), &at, &mut ()).unwrap();
+    let file = at.join("transport.safetensors").display().to_string();
+    let again = |more: &[(&str, &str)]| {
+        let mut all = vec![("accelerator.transport", &file[..]), ("seed", "2")];
+        all.extend(more);
+        job::sample(&config("diffusion", &all), &mut ())
+    };
+    for (steps, chains) in [("0", "4"), ("2", "4"), ("5", "7")] {
+        let (run, found) = again(&[("accelerator.steps", steps), ("chains.count", chains)]).unwrap();
+        assert!(found.training.is_none() && run.fitted().is_none());
+        assert_eq!(found.steps.to_string(), steps);
+        assert_eq!(found.results.schedule.chains().to_string(), chains);
+        assert!(found.results.sampling_network_evaluations > 0);
+        let log_z = &found.results.log_z;
+        let off = log_z.bar - found.results.log_z_truth.unwrap();
+        assert!(off.abs() < 5.0 * log_z.standard_error, "K = {steps}: off by {off}");
+    }
+    for (key, value, named) in [
+        ("target.dim", "4", "dimension 4"),
+        ("accelerator.kind", "cmcd", "accelerator.kind"),
+        ("accelerator.score", "exact", "accelerator.score"),
+        ("accelerator.integrator", "midpoint", "accelerator.integrator"),
+        ("reference.scale", "2.0", "reference.scale"),
+    ] {
+        let error = again(&[(key, value)]).err().unwrap().to_string();
+        assert!(error.contains(named), "{error}");
+    }
 }

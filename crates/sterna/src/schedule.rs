@@ -98,6 +98,13 @@ impl Schedule {
         })
     }
 
+    /// As many chains as wanted along the same curve: where this schedule shares something equally, so does that.
+    pub fn resized(&self, chains: usize) -> Self {
+        let places: Vec<f64> = (0..self.chains()).map(|n| n as f64 / self.pairs() as f64).collect();
+        let curve = Pchip::new(&places, &self.0);
+        self.inverted(chains, |share| curve.at(share))
+    }
+
     /// β at equal shares of a curve, kept strictly increasing from 0 to 1.
     fn inverted(&self, chains: usize, curve: impl Fn(f64) -> f64) -> Self {
         let last = chains - 1;

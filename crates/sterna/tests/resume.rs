@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Collected, Fit, FitAffine, FitCmcd, FitReport, Fitted, Fitting};
+use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator, NoDrift};
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
@@ -43,10 +44,19 @@ fn diffused() -> Arc<dyn AnnealingPath> {
     Arc::new(Diffused::exact(Arc::new(Gmm::paper(4))).unwrap())
 }
 
-/// A fit of several steps whose first round brings a path, and whose second comes to nothing.
-struct FitPath;
+/// To a normal so narrow that no plain swap on the way succeeds.
+fn narrow() -> Arc<dyn AnnealingPath> {
+    Arc::new(Diffused::exact(Arc::new(Normal::isotropic(4, 1e12))).unwrap())
+}
+
+/// A fit of several steps whose first round brings a path, a useless one if so wished, and whose second comes to
+/// nothing.
+struct FitPath {
+    useless: bool,
+}
 
 struct Steps {
+    useless: bool,
     round: usize,
     done: u64,
 }
@@ -54,12 +64,15 @@ struct Steps {
 impl Fit for FitPath {
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
         assert_eq!(earlier.is_some(), collected.round > 0);
-        Ok(Box::new(Steps { round: collected.round, done: 0 }))
+        Ok(Box::new(Steps { useless: self.useless, round: collected.round, done: 0 }))
     }
 
     fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
         assert_eq!(record, [7]);
-        let (accelerator, path) = (Arc::new(diffusion()), Some(diffused()));
+        let (accelerator, path): (Arc<dyn Accelerator>, _) = match self.useless {
+            false => (Arc::new(diffusion()), Some(diffused())),
+            true => (Arc::new(Identity), Some(narrow())),
+        };
         Ok(Fitted { accelerator, path, record: record.into(), report: FitReport::default() })
     }
 }
@@ -75,7 +88,7 @@ impl Fitting for Steps {
     }
 
     fn finish(self: Box<Self>) -> Result<Fitted> {
-        let mut fitted = FitPath.rebuild(&[7])?;
+        let mut fitted = FitPath { useless: self.useless }.rebuild(&[7])?;
         if self.round > 0 {
             (fitted.accelerator, fitted.path, fitted.record) = (Arc::new(Identity), None, Arc::new([]));
         }
@@ -124,7 +137,7 @@ fn parts(kind: usize) -> (Arc<dyn AnnealingPath>, Acceleration) {
             (geometric(), Acceleration::Fitted(Arc::new(cmcd)))
         }
         3 => (diffused(), Acceleration::Given(Arc::new(diffusion()))),
-        _ => (geometric(), Acceleration::Fitted(Arc::new(FitPath))),
+        _ => (geometric(), Acceleration::Fitted(Arc::new(FitPath { useless: kind == 5 }))),
     }
 }
 
@@ -144,7 +157,7 @@ fn restore(kind: usize, settings: Settings, saved: &[u8]) -> Result<Run> {
 
 #[test]
 fn restored_runs_are_the_same_to_the_bit() {
-    for kind in 0..5 {
+    for kind in 0..6 {
         let whole = {
             let mut run = start(kind, settings());
             run.complete().unwrap();
@@ -168,18 +181,29 @@ fn restored_runs_are_the_same_to_the_bit() {
                 break;
             }
         }
-        let fitted = [1, 2, 4].contains(&kind);
+        let fitted = [1, 2, 4, 5].contains(&kind);
         for stage in [Stage::Collecting, Stage::Fitting] {
             assert_eq!(stages.contains(&stage), fitted, "{stages:?}");
         }
-        assert_eq!(stages.contains(&Stage::Retuning(1)), kind == 4, "{stages:?}");
+        assert_eq!(stages.contains(&Stage::Retuning(1)), kind >= 4, "{stages:?}");
         assert!(stages.contains(&Stage::Tuning(1)) && stages.contains(&Stage::BurnIn));
     }
 }
 
+/// The useless path of the runs above is given up, and the run goes on where plain swaps had left it.
+#[test]
+fn a_useless_path_is_given_up() {
+    let mut run = start(5, Settings { fits: 1, ..settings() });
+    run.complete().unwrap();
+    let report = run.fit_report().unwrap();
+    assert!(report.alarms.iter().any(|(code, _)| code == "transport-replaced"), "{:?}", report.alarms);
+    assert!(run.fitted().unwrap().path.is_none());
+    assert_eq!(run.results().schedule, run.plain_stage().unwrap().schedule);
+}
+
 #[test]
 fn a_finished_run_can_be_made_longer() {
-    for kind in 0..5 {
+    for kind in 0..6 {
         let long = Settings { iterations: 400, ..settings() };
         let mut whole = start(kind, long.clone());
         whole.complete().unwrap();

@@ -131,17 +131,25 @@ impl Features {
 
 /// Stiff coordinates about means given the soft torsions, and maps of the torsions' own distributions.
 ///
-/// ```no_run
+/// ```
+/// use sterna::streams::{Phase, Streams};
 /// use sterna::Batch;
 /// use sterna_molecule::{ChainSamples, ConditionalAffine, Temperatures, alanine_dipeptide};
 ///
-/// # fn draws(temperature: f64) -> Batch { todo!() }
 /// let molecule = alanine_dipeptide(300.0)?;
 /// let path = Temperatures { reference: 1200.0, target: 300.0 };
-/// let (hot, cold): (Batch, Batch) = (draws(1200.0), draws(300.0)); // a few thousand rows each
+/// // Stands in for samples of two chains, a few thousand rows each: the minimum, shaken.
+/// let shaken = |by: f64, seed: u64| {
+///     let (rows, mut x) = (Vec::from_iter(0..3000), Batch::zeros(3000, molecule.dim()));
+///     Streams::new(seed).normals(Phase::Start, 0, &rows, &mut x);
+///     x.as_mut_slice().iter_mut().zip(molecule.start().iter().cycle()).for_each(|(x, at)| *x = at + by * *x);
+///     x
+/// };
+/// let (hot, cold) = (shaken(0.004, 1), shaken(0.002, 2));
 /// let samples = [ChainSamples { beta: 0.0, points: &hot }, ChainSamples { beta: 1.0, points: &cold }];
 /// let flow = ConditionalAffine::fit(&molecule, path, &samples)?;
 /// let same = ConditionalAffine::from_parameters(&molecule, path, &flow.parameters())?;
+/// assert_eq!(same.parameters(), flow.parameters());
 /// # Ok::<(), sterna_molecule::MoleculeError>(())
 /// ```
 #[derive(Clone, Debug)]

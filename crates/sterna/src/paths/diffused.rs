@@ -136,7 +136,10 @@ impl AnnealingPath for Diffused {
     }
 
     fn first_schedule(&self, chains: usize) -> Schedule {
-        let known = self.first_schedule.clone().filter(|schedule| schedule.chains() == chains);
-        known.unwrap_or_else(|| Schedule::uniform(chains))
+        match &self.first_schedule {
+            Some(schedule) if schedule.chains() == chains => schedule.clone(),
+            Some(schedule) => schedule.resized(chains),
+            None => Schedule::uniform(chains),
+        }
     }
 }
