@@ -64,7 +64,14 @@ enum Command {
         chart: Option<String>,
     },
     /// Speed on this machine
-    Bench,
+    Bench {
+        /// What is measured: `cpu`, or `cuda` in programs built with that feature
+        #[arg(long, default_value = "cpu")]
+        device: String,
+        /// `cuda`: one measurement alone (see docs/cuda.md)
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Loads a shared library and evaluates one point, in a process of its own that may crash
     #[command(hide = true)]
     ProbeLibrary {
@@ -137,10 +144,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Verify { config } => return verify(&config),
         Command::Watch { folder } => progress::watch(&folder),
         Command::Report { folder, chart } => report(&folder, chart.as_deref()),
-        Command::Bench => {
-            sterna_run::bench::print();
-            Ok(())
-        }
+        Command::Bench { device, only } => sterna_run::bench::run(&device, only.as_deref()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,11 @@
 //! The neural part of Sterna: a graph of batched matrices that differentiates as often as one likes, and
 //! the networks of the paper on top of it (§5, App. D.3, App. E.2).
 
+mod compute;
 mod conditions;
 mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod device;
 mod differentiate;
 mod egnn;
@@ -21,6 +24,7 @@ mod particles;
 mod plan;
 mod real;
 mod realnvp;
+mod recipe;
 mod runner;
 mod target;
 mod train_cmcd;
@@ -30,9 +34,12 @@ mod training;
 mod transport;
 pub mod weights;
 
+pub use compute::{Compute, Opened, Precision};
 pub use conditions::{Conditioning, Conditions};
 pub use cpu::{Cpu, Level};
-pub use device::{Device, Program};
+#[cfg(feature = "cuda")]
+pub use cuda::{Cuda, LadderPlan, LadderSampler, LadderStatistics};
+pub use device::{Device, Program, TrainingLoop};
 pub use egnn::{Egnn, EgnnDrift, EgnnDriftConfig};
 pub use energy_model::{EnergyConfig, EnergyNetwork, Field, Parts, TimeNetwork};
 pub use error::{Error, Result};
@@ -48,6 +55,7 @@ pub use parameters::{Init, Layout, Parameters, Slot};
 pub use particles::Particles;
 pub use real::Real;
 pub use realnvp::{RealNvp, RealNvpConfig};
+pub use recipe::{Field as BatchField, PairChoice, Recipe, Way};
 pub use runner::Runner;
 pub use target::{GraphTarget, HostTarget, host_target};
 pub use train_cmcd::{CmcdDescription, CmcdSize, TrainCmcd};
