@@ -68,7 +68,14 @@ enum Command {
     /// The paper's tables and figures: ours beside the printed ones
     Reproduce(ReproduceArgs),
     /// Speed on this machine
-    Bench,
+    Bench {
+        /// What is measured: `cpu`, or `cuda` in programs built with that feature
+        #[arg(long, default_value = "cpu")]
+        device: String,
+        /// `cuda`: one measurement alone (see docs/cuda.md)
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Runs one cell of an experiment
     #[command(hide = true)]
     MeasureCell {
@@ -171,10 +178,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Report { folder, chart } => report(&folder, chart.as_deref()),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
         Command::MeasureCell { folder, transport } => reproduce::measure_cell(&folder, transport.as_deref()),
-        Command::Bench => {
-            sterna_run::bench::print();
-            Ok(())
-        }
+        Command::Bench { device, only } => sterna_run::bench::run(&device, only.as_deref()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

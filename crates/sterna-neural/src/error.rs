@@ -85,6 +85,14 @@ pub enum Error {
         /// What differs.
         reason: String,
     },
+    /// A GPU was asked for and cannot be had, or failed.
+    #[error("CUDA: {what}: {why}")]
+    Cuda {
+        /// What is missing or failed.
+        what: String,
+        /// What was looked for where, or what the driver said.
+        why: String,
+    },
     /// A configuration that no network can have.
     #[error("{field} = {value}: {reason}")]
     Config {

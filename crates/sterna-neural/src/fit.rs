@@ -14,9 +14,11 @@ use sterna::path::{AnnealingPath, Points};
 use sterna::streams::Streams;
 use sterna::{Batch, Schedule};
 
+use crate::compute::{Compute, Opened};
 use crate::losses::Loss;
 use crate::optimiser::{AdamConfig, Decay};
 use crate::parameters::{Layout, Parameters};
+use crate::recipe::Recipe;
 use crate::training::{Trainer, TrainingStreams};
 use crate::weights::{from_bytes, to_bytes};
 use crate::{Error, Result};
@@ -42,6 +44,8 @@ pub struct Training {
     pub loss: Loss,
     /// Threads that train; they change no bit.
     pub threads: usize,
+    /// Where training runs.
+    pub compute: Compute,
     /// Whether pairs that do better without the transport are swapped plainly.
     pub guard: bool,
 }
@@ -58,6 +62,7 @@ impl Default for Training {
             ema: 0.99,
             loss: Loss::Skl,
             threads: 1,
+            compute: Compute::Cpu,
             guard: true,
         }
     }
@@ -148,6 +153,14 @@ impl Split {
         self.collected.samples[chain].row(stream.below(self.trained))
     }
 
+    /// What a recipe needs of the samples: how many of each chain, all of them, and the schedule.
+    pub fn for_recipe(&self) -> (usize, Vec<f32>, Vec<f64>) {
+        let dim = self.collected.samples[0].dim();
+        let of_chain = |samples: &Batch| samples.as_slice()[..self.trained * dim].to_vec();
+        let all = self.collected.samples.iter().flat_map(of_chain).map(|x| x as f32).collect();
+        (self.trained, all, self.collected.schedule.betas().to_vec())
+    }
+
     /// At most this many training samples of a chain, evenly spread.
     pub fn training_rows(&self, chain: usize, most: usize) -> Batch {
         let samples = &self.collected.samples[chain];
@@ -190,6 +203,10 @@ pub trait Lesson: Send {
     fn inputs(&self) -> usize;
     /// Writes the inputs of a step, which come empty.
     fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]);
+    /// How batches are drawn, where a device can do it without this lesson.
+    fn recipe(&self) -> Option<Recipe> {
+        None
+    }
     /// Points at which a step evaluates the target, and the network.
     fn cost(&self) -> (u64, u64);
     /// Why the last inputs could not be written, if they could not.
@@ -249,13 +266,14 @@ impl<L: Lesson> Course<L> {
     pub fn new(
         lesson: L,
         training: Training,
-        trainer: Trainer<f32>,
+        mut trainer: Trainer<f32>,
         layout: Layout,
         report: FitReport,
     ) -> Self {
         let training =
             Training { fine_tune: if lesson.can_fine_tune() { training.fine_tune } else { 0 }, ..training };
         let buffers = vec![Vec::new(); lesson.inputs()];
+        trainer.draw_from(|| lesson.recipe());
         Self { lesson, training, trainer, layout, buffers, report, notes: Notes::default() }
     }
 
@@ -266,6 +284,8 @@ impl<L: Lesson> Course<L> {
         self.notes.fine = true;
         self.trainer = self.lesson.fine_tune(weights).map_err(into_library)?;
         self.buffers.resize(self.lesson.inputs(), Vec::new());
+        let first_step = self.notes.steps;
+        self.trainer.draw_from(|| self.lesson.recipe().map(|recipe| Recipe { first_step, ..recipe }));
         Ok(())
     }
 
@@ -277,9 +297,15 @@ impl<L: Lesson> Course<L> {
         (earlier.0 + steps * target, earlier.1 + steps * network)
     }
 
-    fn step(&mut self) -> sterna::Result<()> {
+    /// One step, or as many of `most` as a device can do by itself.
+    fn step(&mut self, most: u64) -> sterna::Result<()> {
         if self.notes.steps == self.training.steps && !self.notes.fine {
             self.begin_fine_tuning(self.trainer.averaged().clone())?;
+        }
+        if self.trainer.draws() {
+            let end = self.training.steps + if self.notes.fine { self.training.fine_tune } else { 0 };
+            let made = self.trainer.steps(most.min(end - self.notes.steps));
+            return self.note(made);
         }
         self.buffers.iter_mut().for_each(Vec::clear);
         self.lesson.fill(self.notes.steps, &mut self.buffers);
@@ -287,7 +313,13 @@ impl<L: Lesson> Course<L> {
             return Err(error);
         }
         let inputs: Vec<&[f32]> = self.buffers.iter().map(|b| &b[..]).collect();
-        let made = match self.trainer.step(self.lesson.rows(), &inputs) {
+        let made = self.trainer.step(self.lesson.rows(), &inputs).map(|made| vec![made.loss]);
+        self.note(made)
+    }
+
+    /// Notes the losses of steps that were made.
+    fn note(&mut self, made: Result<Vec<f64>>) -> sterna::Result<()> {
+        let made = match made {
             Ok(made) => made,
             Err(error @ Error::Diverged { .. }) => {
                 self.notes.failed = Some(error.to_string());
@@ -300,15 +332,17 @@ impl<L: Lesson> Course<L> {
             false => (losses, 0, self.training.steps),
             true => (fine_losses, self.training.steps, self.training.fine_tune),
         };
-        *steps += 1;
-        if made.loss.is_finite() {
-            *window = (window.0 + made.loss, window.1 + 1);
-        }
-        let done = *steps - before;
-        let ends = done.is_multiple_of(planned.div_ceil(20)) || done == planned;
-        if ends && window.1 > 0 {
-            losses.push(window.0 / window.1 as f64);
-            *window = (0.0, 0);
+        for loss in made {
+            *steps += 1;
+            if loss.is_finite() {
+                *window = (window.0 + loss, window.1 + 1);
+            }
+            let done = *steps - before;
+            let ends = done.is_multiple_of(planned.div_ceil(20)) || done == planned;
+            if ends && window.1 > 0 {
+                losses.push(window.0 / window.1 as f64);
+                *window = (0.0, 0);
+            }
         }
         Ok(())
     }
@@ -324,10 +358,9 @@ impl<L: Lesson> Fitting for Course<L> {
 
     fn advance(&mut self, most: u64) -> sterna::Result<()> {
         let (done, total) = self.progress();
-        for _ in 0..most.min(total - done) {
-            if self.notes.failed.is_none() {
-                self.step()?;
-            }
+        let end = done + most.min(total - done);
+        while self.notes.failed.is_none() && self.notes.steps < end {
+            self.step(end - self.notes.steps)?;
         }
         Ok(())
     }
@@ -462,6 +495,15 @@ pub(crate) fn partly_plain(accelerator: Arc<dyn Accelerator>, plain: Vec<bool>) 
     } else {
         accelerator
     }
+}
+
+/// The report that a round of training starts with: that of earlier rounds, or a note where the CPU stands in.
+pub(crate) fn first_report(earlier: Option<&Fitted>, opened: &Opened) -> FitReport {
+    if let Some(earlier) = earlier {
+        return earlier.report.clone();
+    }
+    let alarms = opened.note.iter().map(|note| ("device-replaced".into(), note.clone())).collect();
+    FitReport { alarms, ..FitReport::default() }
 }
 
 /// Our errors as the library's.

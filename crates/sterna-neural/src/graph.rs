@@ -45,7 +45,7 @@ pub struct Graph {
     records: RefCell<Records>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Records {
     nodes: Vec<(Op, Shape)>,
     known: HashMap<(Op, Shape), Id>,
@@ -64,6 +64,12 @@ impl Graph {
     /// Nothing recorded yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A copy, for devices that compile once they know the number of rows.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn snapshot(&self) -> Self {
+        Self { records: RefCell::new(self.records.borrow().clone()) }
     }
 
     /// Number of recorded values.
@@ -161,6 +167,11 @@ impl Graph {
 
     pub(crate) fn node(&self, id: Id) -> (Op, Shape) {
         self.records.borrow().nodes[id.index()].clone()
+    }
+
+    /// Names and columns of the inputs, in order.
+    pub fn recorded_inputs(&self) -> Vec<(String, usize)> {
+        self.inputs()
     }
 
     pub(crate) fn inputs(&self) -> Vec<(String, usize)> {

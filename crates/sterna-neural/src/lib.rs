@@ -2,8 +2,11 @@
 //! the networks of the paper on top of it (§5, App. D.3, App. E.2).
 
 mod additive;
+mod compute;
 mod conditions;
 mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod device;
 mod differentiate;
 mod egnn;
@@ -22,6 +25,7 @@ mod particles;
 mod plan;
 mod real;
 mod realnvp;
+mod recipe;
 mod runner;
 mod target;
 mod train_cmcd;
@@ -33,9 +37,12 @@ mod trial;
 pub mod weights;
 
 pub use additive::{Additive, AdditiveDrift, AdditiveDriftConfig};
+pub use compute::{Compute, Opened, Precision};
 pub use conditions::{Conditioning, Conditions};
 pub use cpu::{Cpu, Level};
-pub use device::{Device, Program};
+#[cfg(feature = "cuda")]
+pub use cuda::{Cuda, LadderPlan, LadderSampler, LadderStatistics};
+pub use device::{Device, Program, TrainingLoop};
 pub use egnn::{Egnn, EgnnDrift, EgnnDriftConfig};
 pub use energy_model::{EnergyConfig, EnergyNetwork, Field, Parts, TimeNetwork};
 pub use error::{Error, Result};
@@ -51,6 +58,7 @@ pub use parameters::{Init, Layout, Parameters, Slot};
 pub use particles::Particles;
 pub use real::Real;
 pub use realnvp::{RealNvp, RealNvpConfig};
+pub use recipe::{Field as BatchField, PairChoice, Recipe, Way};
 pub use runner::Runner;
 pub use target::{GraphTarget, HostTarget, host_target};
 pub use train_cmcd::{CmcdDescription, CmcdSize, TrainCmcd};

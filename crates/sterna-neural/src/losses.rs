@@ -300,6 +300,12 @@ impl CmcdNetwork {
         parameters: &Parameters<T>,
         drift: Arc<dyn sterna::transport::Drift>,
     ) -> sterna::Result<sterna::accelerators::CmcdSteps> {
+        let [interpolation, noise, backward_noise] = self.tables(parameters);
+        sterna::accelerators::CmcdSteps::with_backward_noise(drift, interpolation, noise, backward_noise)
+    }
+
+    /// φ_k (pairs × (K + 1)), σ_k² of P and σ_k² of Q (pairs × K) as the parameters have them.
+    pub fn tables<T: Real>(&self, parameters: &Parameters<T>) -> [sterna::Batch; 3] {
         let at = |slot: &Slot, pair: usize, k: usize| {
             parameters.values()[slot.offset + pair * slot.cols + k].to_f64()
         };
@@ -320,8 +326,7 @@ impl CmcdNetwork {
         }
         let batch = |values| sterna::Batch::from_vec(self.steps, values);
         let interpolation = sterna::Batch::from_vec(self.steps + 1, interpolation);
-        let (noise, backward_noise) = (batch(noise), batch(backward_noise));
-        sterna::accelerators::CmcdSteps::with_backward_noise(drift, interpolation, noise, backward_noise)
+        [interpolation, batch(noise), batch(backward_noise)]
     }
 }
 

@@ -504,7 +504,7 @@ struct Use {
 }
 
 /// First-fit offsets for (value, size, first, last) such that values alive together do not overlap.
-fn pack_intervals(items: &[(Id, usize, usize, usize)], base: usize) -> (Vec<usize>, usize) {
+pub(crate) fn pack_intervals(items: &[(Id, usize, usize, usize)], base: usize) -> (Vec<usize>, usize) {
     let mut placed: Vec<(usize, usize, usize, usize)> = Vec::new(); // offset, size, first, last
     let mut total = base;
     let mut offsets = Vec::with_capacity(items.len());

@@ -10,15 +10,19 @@ use sterna::accelerators::Cmcd;
 use sterna::path::AnnealingPath;
 
 use crate::additive::AdditiveDriftConfig;
+use crate::compute::Opened;
 use crate::conditions::Conditioning;
 use crate::cpu::Cpu;
 use crate::egnn::EgnnDriftConfig;
-use crate::fit::{Course, Lesson, Split, Training, guard, into_library, partly_plain, spread, streams};
+use crate::fit::{
+    Course, Lesson, Split, Training, first_report, guard, into_library, partly_plain, spread, streams,
+};
 use crate::graph::Graph;
 use crate::losses::{CmcdInputs, CmcdNetwork, GraphPath, Loss};
 use crate::mlp::{Hidden, MlpDriftConfig};
 use crate::parameters::{Layout, Parameters};
 use crate::particles::Particles;
+use crate::recipe::{Field, PairChoice, Recipe, Way};
 use crate::target::GraphTarget;
 use crate::training::{Trainer, TrainingStreams};
 use crate::transport::NeuralDrift;
@@ -61,6 +65,7 @@ pub struct TrainCmcd {
     target: Arc<dyn GraphTarget>,
     size: CmcdSize,
     training: Training,
+    opened: Opened,
 }
 
 impl TrainCmcd {
@@ -86,7 +91,8 @@ impl TrainCmcd {
         if let Some(particles) = size.particles.filter(|p| p.dim() != target.dim()) {
             return Err(Error::Dimension { expected: particles.dim(), given: target.dim() });
         }
-        Ok(Self { path, target, size, training })
+        let opened = training.compute.open(training.threads)?;
+        Ok(Self { path, target, size, training, opened })
     }
 
     fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
@@ -123,7 +129,7 @@ impl TrainCmcd {
         let graph_path = GraphPath::from_standard_normal(self.target.clone());
         let path = &graph_path;
         let loss = network.loss(training.loss, path, &inputs);
-        let device = Arc::new(Cpu::new(training.threads));
+        let device = self.opened.device();
         let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
         let directions = if matches!(training.loss, Loss::ForwardKl | Loss::ReverseKl) { 1 } else { 2 };
         let rows = training.batch * directions;
@@ -131,6 +137,7 @@ impl TrainCmcd {
             path: self.path.clone(),
             graph_path,
             fine: false,
+            opened: self.opened.clone(),
             streams: streams(training, collected.round),
             split: Split::new(collected),
             keys: (0..rows as u32).collect(),
@@ -140,7 +147,7 @@ impl TrainCmcd {
             network,
             description,
         };
-        let report = earlier.map(|e| e.report.clone()).unwrap_or_default();
+        let report = first_report(earlier, &self.opened);
         Ok(Box::new(Course::new(lesson, training.clone(), trainer, layout, report)))
     }
 }
@@ -189,6 +196,7 @@ struct CmcdLesson {
     graph_path: GraphPath,
     /// Whether rows come in twos, for the round-trip loss.
     fine: bool,
+    opened: Opened,
     split: Split,
     streams: TrainingStreams,
     training: Training,
@@ -231,6 +239,37 @@ impl Lesson for CmcdLesson {
         inputs[5].extend(self.noise.as_slice().iter().map(|&z| z as f32));
     }
 
+    fn recipe(&self) -> Option<Recipe> {
+        let (trained, samples, betas) = self.split.for_recipe();
+        let [choices_seed, noise_seed] = self.streams.seeds();
+        let noise = self.network.steps() * self.network.dim();
+        Some(Recipe {
+            journeys: self.keys.len(),
+            rows: self.rows(),
+            choices_seed,
+            noise_seed,
+            first_step: 0,
+            dim: self.network.dim(),
+            trained,
+            samples,
+            betas,
+            pair: if self.fine { PairChoice::Spread(2) } else { PairChoice::Drawn },
+            way: match self.training.loss {
+                Loss::ForwardKl if !self.fine => Way::Forward,
+                Loss::ReverseKl if !self.fine => Way::Backward,
+                _ => Way::Alternating,
+            },
+            fields: vec![
+                Field::Lower,
+                Field::Upper,
+                Field::Which,
+                Field::Forward,
+                Field::Start,
+                Field::Noise(noise),
+            ],
+        })
+    }
+
     fn cost(&self) -> (u64, u64) {
         let (journeys, steps) = (self.keys.len() as u64, self.network.steps() as u64);
         // Derivatives go through the scores of all points but the first.
@@ -253,7 +292,7 @@ impl Lesson for CmcdLesson {
         let graph = Graph::new();
         let inputs = CmcdInputs::record_twos(&graph, &self.network);
         let loss = self.network.round_trip_loss(&self.graph_path, &inputs);
-        let device = Arc::new(Cpu::new(self.training.threads));
+        let device = self.opened.device();
         Trainer::new(device, &graph, loss, &[], &self.layout, weights, self.training.gentle_adam())
     }
 

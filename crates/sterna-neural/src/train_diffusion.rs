@@ -23,9 +23,10 @@ use sterna::streams::{Phase, Streams};
 use sterna::{Batch, Evaluation, Schedule, Target};
 
 use crate::Result;
+use crate::compute::Opened;
 use crate::cpu::Cpu;
 use crate::energy_model::{EnergyConfig, EnergyNetwork, Field, Parts};
-use crate::fit::{Course, Lesson, Split, Training, into_library, rejection_rates, streams};
+use crate::fit::{Course, Lesson, Split, Training, first_report, into_library, rejection_rates, streams};
 use crate::graph::{Graph, Value};
 use crate::mlp::Hidden;
 use crate::parameters::{Layout, Parameters};
@@ -92,6 +93,7 @@ pub struct TrainDiffusion {
     target: Arc<dyn Target>,
     size: DiffusionSize,
     training: Training,
+    opened: Opened,
 }
 
 impl TrainDiffusion {
@@ -106,7 +108,8 @@ impl TrainDiffusion {
         training: Training,
     ) -> Result<Self> {
         training.check()?;
-        let fit = Self { path, target, size, training };
+        let opened = training.compute.open(training.threads)?;
+        let fit = Self { path, target, size, training, opened };
         // What a network cannot be is known before anything is sampled.
         fit.config(&vec![0.0; fit.target.dim()]).build(&mut Layout::new(), "energy")?;
         Ok(fit)
@@ -178,9 +181,9 @@ impl TrainDiffusion {
         };
         let graph = Graph::new();
         let loss = record_loss(&graph, &network);
-        let device = Arc::new(Cpu::new(training.threads));
+        let device = self.opened.device();
         let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
-        let mut report = earlier.map(|e| e.report.clone()).unwrap_or_default();
+        let mut report = first_report(earlier, &self.opened);
         report.alarms.extend(coverage_alarm(&collected));
         let log_level = log_level(&*self.target, &collected)?;
         let lesson = DiffusionLesson {
@@ -189,6 +192,7 @@ impl TrainDiffusion {
                 target: self.target.clone(),
                 size: self.size,
                 training: training.clone(),
+                opened: self.opened.clone(),
             },
             streams: streams(training, collected.round),
             split: Split::new(collected),

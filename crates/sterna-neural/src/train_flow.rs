@@ -9,15 +9,19 @@ use sterna::accelerators::FlowAccelerator;
 use sterna::path::AnnealingPath;
 
 use crate::Result;
+use crate::compute::Opened;
 use crate::conditions::{Conditioning, Conditions};
 use crate::cpu::Cpu;
-use crate::fit::{Course, Lesson, Split, Training, guard, into_library, partly_plain, spread, streams};
+use crate::fit::{
+    Course, Lesson, Split, Training, first_report, guard, into_library, partly_plain, spread, streams,
+};
 use crate::graph::{Graph, Value};
 use crate::losses::{GraphPath, Loss, check_flow_loss, flow_divergences, round_trip_loss};
 use crate::mlp::Hidden;
 use crate::parameters::{Layout, Parameters};
 use crate::real::Real;
 use crate::realnvp::{RealNvp, RealNvpConfig};
+use crate::recipe::{Field, PairChoice, Recipe, Way};
 use crate::target::GraphTarget;
 use crate::training::{Trainer, TrainingStreams};
 use crate::transport::NeuralFlow;
@@ -67,6 +71,7 @@ pub struct TrainFlow {
     target: Arc<dyn GraphTarget>,
     size: FlowSize,
     training: Training,
+    opened: Opened,
 }
 
 impl TrainFlow {
@@ -84,7 +89,8 @@ impl TrainFlow {
         check_flow_loss(training.loss)?;
         // What a network cannot be is known before anything is sampled.
         config(&*target, size, &[0.0, 1.0])?.build(&mut Layout::new(), "flow")?;
-        Ok(Self { path, target, size, training })
+        let opened = training.compute.open(training.threads)?;
+        Ok(Self { path, target, size, training, opened })
     }
 }
 
@@ -140,12 +146,13 @@ impl TrainFlow {
             Loss::ReverseKl => down.mean_rows(),
             _ => (up + down).mean_rows(),
         };
-        let device = Arc::new(Cpu::new(training.threads));
+        let device = self.opened.device();
         let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
         let lesson = FlowLesson {
             path: self.path.clone(),
             graph_path,
             fine: false,
+            opened: self.opened.clone(),
             streams: streams(training, collected.round),
             split: Split::new(collected),
             training: training.clone(),
@@ -153,7 +160,7 @@ impl TrainFlow {
             config,
             network,
         };
-        let report = earlier.map(|e| e.report.clone()).unwrap_or_default();
+        let report = first_report(earlier, &self.opened);
         Ok(Box::new(Course::new(lesson, training.clone(), trainer, layout, report)))
     }
 }
@@ -177,6 +184,7 @@ struct FlowLesson {
     graph_path: GraphPath,
     /// Whether the round-trip loss is trained on, which asks which pair a row belongs to.
     fine: bool,
+    opened: Opened,
     split: Split,
     streams: TrainingStreams,
     training: Training,
@@ -211,6 +219,27 @@ impl Lesson for FlowLesson {
         }
     }
 
+    fn recipe(&self) -> Option<Recipe> {
+        let (trained, samples, betas) = self.split.for_recipe();
+        let [choices_seed, noise_seed] = self.streams.seeds();
+        let mut fields = vec![Field::Lower, Field::Upper, Field::AtLower, Field::AtUpper];
+        fields.extend(self.fine.then_some(Field::Which));
+        Some(Recipe {
+            journeys: self.training.batch,
+            rows: self.training.batch,
+            choices_seed,
+            noise_seed,
+            first_step: 0,
+            dim: self.network.dim(),
+            trained,
+            samples,
+            betas,
+            pair: if self.fine { PairChoice::Spread(1) } else { PairChoice::Drawn },
+            way: Way::Forward,
+            fields,
+        })
+    }
+
     /// The start and the end of each journey are points of the target.
     fn cost(&self) -> (u64, u64) {
         let one_way = matches!(self.training.loss, Loss::ForwardKl | Loss::ReverseKl) && !self.fine;
@@ -228,7 +257,7 @@ impl Lesson for FlowLesson {
         let graph = Graph::new();
         let [up, down] = record(&graph, &self.network, &self.graph_path);
         let loss = round_trip_loss(graph.input("which", self.split.pairs()), up + down);
-        let device = Arc::new(Cpu::new(self.training.threads));
+        let device = self.opened.device();
         Trainer::new(device, &graph, loss, &[], &self.layout, weights, self.training.gentle_adam())
     }
 

@@ -1,14 +1,16 @@
 //! Training: a recorded loss, its gradient, the optimiser, and keyed random batches (App. E.2).
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use sterna::Batch;
 use sterna::streams::{Phase, RowStream, Streams};
 
-use crate::device::{Device, Program};
+use crate::device::{Device, Program, TrainingLoop};
 use crate::graph::{Graph, Value};
 use crate::optimiser::{Adam, AdamConfig, Progress, StepReport};
 use crate::parameters::{Layout, Parameters};
+use crate::recipe::Recipe;
 use crate::{Error, Real, Result};
 
 /// Minimises a recorded loss.
@@ -33,11 +35,25 @@ use crate::{Error, Real, Result};
 /// # Ok::<(), sterna_neural::Error>(())
 /// ```
 pub struct Trainer<T: Real> {
-    device: Arc<dyn Device<T>>,
-    program: Box<dyn Program<T>>,
-    parameters: Parameters<T>,
-    adam: Adam<T>,
+    engine: Engine<T>,
     gradients: usize,
+}
+
+enum Engine<T: Real> {
+    /// The parameters live here; the device computes gradients and updates.
+    Host {
+        device: Arc<dyn Device<T>>,
+        program: Box<dyn Program<T>>,
+        parameters: Parameters<T>,
+        adam: Adam<T>,
+    },
+    /// All lives on the device; a copy is fetched when asked for.
+    Device { training: Box<dyn TrainingLoop<T>>, copy: OnceCell<Copy<T>> },
+}
+
+struct Copy<T> {
+    parameters: Parameters<T>,
+    average: Parameters<T>,
 }
 
 impl<T: Real> Trainer<T> {
@@ -64,9 +80,42 @@ impl<T: Real> Trainer<T> {
         let gradients = outputs.len();
         outputs.push(loss);
         outputs.extend_from_slice(watched);
+        if let Some(training) = device.train(graph, &outputs, gradients, &parameters, config) {
+            let engine = Engine::Device { training: training?, copy: OnceCell::new() };
+            return Ok(Self { engine, gradients });
+        }
         let program = device.compile(graph, &outputs)?;
         let adam = Adam::new(config, &parameters);
-        Ok(Self { device, program, parameters, adam, gradients })
+        Ok(Self { engine: Engine::Host { device, program, parameters, adam }, gradients })
+    }
+
+    /// Lets the device draw the batches, if it can.
+    pub fn draw_from(&mut self, recipe: impl FnOnce() -> Option<Recipe>) {
+        if let Engine::Device { training, .. } = &mut self.engine
+            && let Some(recipe) = recipe()
+        {
+            training.draw_from(recipe);
+        }
+    }
+
+    /// Whether the device draws the batches.
+    pub fn draws(&self) -> bool {
+        matches!(&self.engine, Engine::Device { training, .. } if training.draws())
+    }
+
+    /// So many steps on batches that the device draws; returns their losses.
+    ///
+    /// # Errors
+    /// If gradients stay NaN or infinite, or the device fails.
+    ///
+    /// # Panics
+    /// Unless [`draws`](Self::draws).
+    pub fn steps(&mut self, count: u64) -> Result<Vec<f64>> {
+        let Engine::Device { training, copy } = &mut self.engine else {
+            panic!("the host draws the batches")
+        };
+        *copy = OnceCell::new();
+        training.steps(count)
     }
 
     /// One step on a batch of `rows` rows; inputs in the order of recording.
@@ -74,10 +123,18 @@ impl<T: Real> Trainer<T> {
     /// # Errors
     /// If the inputs do not fit, or gradients stay NaN or infinite.
     pub fn step(&mut self, rows: usize, inputs: &[&[T]]) -> Result<StepReport> {
-        self.program.run(&self.parameters, rows, inputs)?;
-        let loss = self.program.output(self.gradients)[0].to_f64();
-        let gradient = self.program.fixed_outputs(0, self.gradients);
-        self.adam.step(&*self.device, &mut self.parameters, loss, gradient)
+        match &mut self.engine {
+            Engine::Host { device, program, parameters, adam } => {
+                program.run(parameters, rows, inputs)?;
+                let loss = program.output(self.gradients)[0].to_f64();
+                let gradient = program.fixed_outputs(0, self.gradients);
+                adam.step(&**device, parameters, loss, gradient)
+            }
+            Engine::Device { training, copy } => {
+                *copy = OnceCell::new();
+                training.step(rows, inputs)
+            }
+        }
     }
 
     /// The loss on a batch, without a step.
@@ -85,28 +142,51 @@ impl<T: Real> Trainer<T> {
     /// # Errors
     /// If the inputs do not fit.
     pub fn evaluate(&mut self, rows: usize, inputs: &[&[T]]) -> Result<f64> {
-        self.program.run(&self.parameters, rows, inputs)?;
-        Ok(self.program.output(self.gradients)[0].to_f64())
+        match &mut self.engine {
+            Engine::Host { program, parameters, .. } => {
+                program.run(parameters, rows, inputs)?;
+                Ok(program.output(self.gradients)[0].to_f64())
+            }
+            Engine::Device { training, .. } => training.evaluate(rows, inputs),
+        }
     }
 
     /// Watched value `k` of the last step.
     pub fn watched(&self, k: usize) -> &[T] {
-        self.program.output(self.gradients + 1 + k)
+        match &self.engine {
+            Engine::Host { program, .. } => program.output(self.gradients + 1 + k),
+            Engine::Device { training, .. } => training.watched(k),
+        }
     }
 
     /// The parameters as they are.
+    ///
+    /// # Panics
+    /// If a device fails to hand them over.
     pub fn parameters(&self) -> &Parameters<T> {
-        &self.parameters
+        match &self.engine {
+            Engine::Host { parameters, .. } => parameters,
+            Engine::Device { training, copy } => &fetched(&**training, copy).parameters,
+        }
     }
 
     /// Their average over the steps: what sampling should use.
+    ///
+    /// # Panics
+    /// If a device fails to hand them over.
     pub fn averaged(&self) -> &Parameters<T> {
-        self.adam.average()
+        match &self.engine {
+            Engine::Host { adam, .. } => adam.average(),
+            Engine::Device { training, copy } => &fetched(&**training, copy).average,
+        }
     }
 
     /// Counters.
     pub fn progress(&self) -> Progress {
-        self.adam.progress()
+        match &self.engine {
+            Engine::Host { adam, .. } => adam.progress(),
+            Engine::Device { training, .. } => training.progress(),
+        }
     }
 
     /// What a person should be told, if anything went wrong so far.
@@ -118,13 +198,19 @@ impl<T: Real> Trainer<T> {
     }
 
     /// All that is needed to go on later.
+    ///
+    /// # Panics
+    /// If a device fails to hand it over.
     pub fn state(&self) -> TrainingState<T> {
-        TrainingState {
-            parameters: self.parameters.values().to_vec(),
-            average: self.adam.average.values().to_vec(),
-            first: self.adam.first.clone(),
-            second: self.adam.second.clone(),
-            progress: self.adam.progress,
+        match &self.engine {
+            Engine::Host { parameters, adam, .. } => TrainingState {
+                parameters: parameters.values().to_vec(),
+                average: adam.average.values().to_vec(),
+                first: adam.first.clone(),
+                second: adam.second.clone(),
+                progress: adam.progress,
+            },
+            Engine::Device { training, .. } => training.state().unwrap_or_else(|error| panic!("{error}")),
         }
     }
 
@@ -133,19 +219,34 @@ impl<T: Real> Trainer<T> {
     /// # Errors
     /// If the state belongs to another number of parameters.
     pub fn restore(&mut self, state: &TrainingState<T>) -> Result<()> {
-        let expected = self.parameters.values().len();
-        for part in [&state.average, &state.first, &state.second] {
+        let expected = self.parameters().values().len();
+        for part in [&state.parameters, &state.average, &state.first, &state.second] {
             if part.len() != expected {
                 return Err(Error::ParameterCount { expected, given: part.len() });
             }
         }
-        self.parameters.set(&state.parameters)?;
-        self.adam.average.set(&state.average)?;
-        self.adam.first.copy_from_slice(&state.first);
-        self.adam.second.copy_from_slice(&state.second);
-        self.adam.progress = state.progress;
-        Ok(())
+        match &mut self.engine {
+            Engine::Host { parameters, adam, .. } => {
+                parameters.set(&state.parameters)?;
+                adam.average.set(&state.average)?;
+                adam.first.copy_from_slice(&state.first);
+                adam.second.copy_from_slice(&state.second);
+                adam.progress = state.progress;
+                Ok(())
+            }
+            Engine::Device { training, copy } => {
+                *copy = OnceCell::new();
+                training.restore(state)
+            }
+        }
     }
+}
+
+fn fetched<'a, T: Real>(training: &dyn TrainingLoop<T>, copy: &'a OnceCell<Copy<T>>) -> &'a Copy<T> {
+    copy.get_or_init(|| {
+        let state = training.state().unwrap_or_else(|error| panic!("{error}"));
+        Copy { parameters: Parameters::new(state.parameters), average: Parameters::new(state.average) }
+    })
 }
 
 /// Parameters, averages and counters of a training run.
@@ -185,6 +286,11 @@ impl TrainingStreams {
         // One seed per use: the phases within a seed belong to the sampler.
         let of = |salt: u64| Streams::new(seed ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         Self { samples: of(1), noise: of(2), times: of(3) }
+    }
+
+    /// Seeds of choices and of noise, for devices that draw for themselves.
+    pub fn seeds(&self) -> [u64; 2] {
+        [self.samples.seed(), self.noise.seed()]
     }
 
     /// Which of `n` samples row `row` of the batch of `step` takes.

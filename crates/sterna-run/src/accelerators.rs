@@ -12,8 +12,8 @@ use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::transport::Drift;
 use sterna_neural::{
-    Candidate, CmcdSize, DiffusionSize, FlowSize, Hidden, Loss, Made, Particles, TrainCmcd, TrainDiffusion,
-    TrainFlow, Training, Trial, load_transport,
+    Candidate, CmcdSize, Compute, DiffusionSize, FlowSize, Hidden, Loss, Made, Particles, Precision,
+    TrainCmcd, TrainDiffusion, TrainFlow, Training, Trial, load_transport,
 };
 
 /// Path and accelerator of a config, and K.
@@ -65,7 +65,20 @@ pub(crate) fn training(config: &Config, steps: u64, fine_tune: u64) -> Result<Tr
             _ => Loss::Skl,
         },
         threads: rayon::current_num_threads(),
+        compute: compute(config)?,
         guard: t.guard,
+    })
+}
+
+/// Where the config has networks trained.
+pub(crate) fn compute(config: &Config) -> Result<Compute, JobError> {
+    let t = &config.training;
+    known("training.device", &t.device, &["cpu", "cuda"])?;
+    known("training.precision", &t.precision, &["f32", "tf32"])?;
+    let precision = if t.precision == "tf32" { Precision::Tf32 } else { Precision::F32 };
+    Ok(match t.device.as_str() {
+        "cuda" => Compute::Cuda { precision, fall_back: t.fallback },
+        _ => Compute::Cpu,
     })
 }
 

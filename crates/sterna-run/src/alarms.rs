@@ -11,7 +11,7 @@ use sterna::run::{Results, Run, StepSize};
 use sterna::schedule::cumulative_barrier;
 
 /// Every code there is; those of training are raised where training is.
-pub const CODES: [&str; 17] = [
+pub const CODES: [&str; 18] = [
     "bad-density",
     "starving-pair",
     "too-few-chains",
@@ -24,6 +24,7 @@ pub const CODES: [&str; 17] = [
     "transport-replaced",
     "training-diverged",
     "training-skipped",
+    "device-replaced",
     "few-training-samples",
     "flow-replaced",
     "chirality-flipped",

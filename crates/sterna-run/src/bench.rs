@@ -1,5 +1,7 @@
 //! `sterna bench`: iterations per processor-second of plain parallel tempering.
 
+use crate::config::known;
+use crate::error::JobError;
 use std::sync::Arc;
 use std::time::Instant;
 use sterna::acceleration::Acceleration;
@@ -9,6 +11,27 @@ use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::run::{Run, Settings, Stage, StepSize};
 use sterna::targets::{Dw4, Gmm, ManyWell};
 use sterna::{Target, lanes};
+
+/// Measures what was asked for and prints it.
+///
+/// # Errors
+/// If the device is unknown or not to be had.
+pub fn run(device: &str, only: Option<&str>) -> Result<(), JobError> {
+    known("--device", device, &["cpu", "cuda"])?;
+    if device == "cpu" {
+        print();
+        return Ok(());
+    }
+    #[cfg(feature = "cuda")]
+    return crate::bench_cuda::print(only);
+    #[cfg(not(feature = "cuda"))]
+    {
+        let _ = only;
+        Err(JobError::Config(
+            "this program was built without CUDA: cargo build --release --features cuda".into(),
+        ))
+    }
+}
 
 /// Processor time of this process in seconds.
 fn processor_seconds() -> f64 {

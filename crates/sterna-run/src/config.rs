@@ -250,6 +250,12 @@ pub struct TrainingConfig {
     pub loss: String,
     /// Whether pairs that do better without the transport are swapped plainly.
     pub guard: bool,
+    /// Where networks are trained: `cpu`, or `cuda` in programs built with that feature.
+    pub device: String,
+    /// `cuda`: `f32`, or `tf32` for products of 11-bit factors, which are faster.
+    pub precision: String,
+    /// `cuda`: whether the CPU may take over where there is no GPU.
+    pub fallback: bool,
 }
 
 impl Default for TrainingConfig {
@@ -265,6 +271,9 @@ impl Default for TrainingConfig {
             ema: 0.99,
             loss: "skl".into(),
             guard: true,
+            device: "cpu".into(),
+            precision: "f32".into(),
+            fallback: false,
         }
     }
 }

@@ -3,6 +3,8 @@
 pub mod accelerators;
 pub mod alarms;
 pub mod bench;
+#[cfg(feature = "cuda")]
+mod bench_cuda;
 pub mod builtin;
 pub mod checkpoint;
 pub mod chemistry;

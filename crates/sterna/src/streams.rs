@@ -74,6 +74,11 @@ impl Streams {
         Self { seed }
     }
 
+    /// The seed, for devices that draw for themselves.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// The stream of one row in one phase of one iteration.
     pub fn row(&self, phase: impl Into<PhaseKey>, iteration: u64, row: u32) -> RowStream {
         RowStream {

@@ -1,0 +1,57 @@
+// What every generated source begins with: elementary functions, products, sums over columns.
+// `T` (float or double), `TERMS` (parts of a TF32 product) and `I` (an index) are defined before it.
+
+static __device__ __forceinline__ float f_exp(float x) { return expf(x); }
+static __device__ __forceinline__ double f_exp(double x) { return exp(x); }
+static __device__ __forceinline__ float f_log(float x) { return logf(x); }
+static __device__ __forceinline__ double f_log(double x) { return log(x); }
+static __device__ __forceinline__ float f_log1p(float x) { return log1pf(x); }
+static __device__ __forceinline__ double f_log1p(double x) { return log1p(x); }
+static __device__ __forceinline__ float f_tanh(float x) { return tanhf(x); }
+static __device__ __forceinline__ double f_tanh(double x) { return tanh(x); }
+static __device__ __forceinline__ float f_sqrt(float x) { return sqrtf(x); }
+static __device__ __forceinline__ double f_sqrt(double x) { return sqrt(x); }
+static __device__ __forceinline__ float f_sin(float x) { return sinf(x); }
+static __device__ __forceinline__ double f_sin(double x) { return sin(x); }
+static __device__ __forceinline__ float f_cos(float x) { return cosf(x); }
+static __device__ __forceinline__ double f_cos(double x) { return cos(x); }
+static __device__ __forceinline__ float f_fma(float a, float b, float c) { return fmaf(a, b, c); }
+static __device__ __forceinline__ double f_fma(double a, double b, double c) { return fma(a, b, c); }
+static __device__ __forceinline__ T f_abs(T x) { return x < T(0) ? -x : x; }
+static __device__ __forceinline__ T f_max(T a, T b) { return a > b ? a : b; }
+static __device__ __forceinline__ T f_recip(T x) { return T(1) / x; }
+static __device__ __forceinline__ T f_sigmoid(T x) { return T(1) / (T(1) + f_exp(-x)); }
+static __device__ __forceinline__ T f_silu(T x) { return x * f_sigmoid(x); }
+static __device__ __forceinline__ T f_softplus(T x) { return f_max(x, T(0)) + f_log1p(f_exp(-f_abs(x))); }
+static __device__ __forceinline__ T f_sign(T x) { return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x); }
+static __device__ __forceinline__ T f_step(T x) { return x > T(0) ? T(1) : T(0); }
+
+template <class V> static __device__ __forceinline__ V warp_sum(V x) {
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) x += __shfl_xor_sync(0xffffffffu, x, d);
+    return x;
+}
+
+static __device__ __forceinline__ T warp_max(T x) {
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) x = f_max(x, __shfl_xor_sync(0xffffffffu, x, d));
+    return x;
+}
+
+// One warp a row: the sum of a row, and log Σ exp of one.
+static __device__ __forceinline__ T row_sum(const T *x, int cols) {
+    T sum = T(0);
+    for (int c = threadIdx.x & 31; c < cols; c += 32) sum += x[c];
+    return warp_sum(sum);
+}
+
+static __device__ __forceinline__ T row_log_sum_exp(const T *x, int cols) {
+    T top = -T(1) / T(0);
+    for (int c = threadIdx.x & 31; c < cols; c += 32) top = f_max(top, x[c]);
+    top = warp_max(top);
+    // All −∞: their sum is zero, and its logarithm −∞, not NaN.
+    const T shift = top > -T(1) / T(0) ? top : T(0);
+    T sum = T(0);
+    for (int c = threadIdx.x & 31; c < cols; c += 32) sum += f_exp(x[c] - shift);
+    return f_log(warp_sum(sum)) + shift;
+}

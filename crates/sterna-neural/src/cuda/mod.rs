@@ -1,0 +1,101 @@
+//! NVIDIA GPUs: the same graphs and plans as on the CPU, as CUDA C that is generated and compiled at run time.
+//!
+//! Nothing is needed at build time. The driver and its run-time compiler are looked for when a GPU is opened.
+
+mod batches;
+mod built;
+mod compiler;
+mod emit;
+mod gpu;
+mod ladders;
+mod program;
+mod schedule;
+mod search;
+mod training;
+
+use std::sync::Arc;
+
+use crate::device::{Device, Program, TrainingLoop};
+use crate::graph::{Graph, Value};
+use crate::optimiser::AdamConfig;
+use crate::parameters::Parameters;
+use crate::{Precision, Real, Result};
+use gpu::Gpu;
+pub use ladders::{LadderPlan, LadderSampler, LadderStatistics};
+
+/// Runs computations on a GPU.
+///
+/// The same seed gives the same bits on the same GPU. Results agree with the CPU's to rounding: sums have another
+/// order.
+#[derive(Clone, Debug)]
+pub struct Cuda {
+    gpu: Arc<Gpu>,
+    precision: Precision,
+}
+
+impl Cuda {
+    /// The first GPU.
+    ///
+    /// # Errors
+    /// If there is no driver, no GPU or no run-time compiler; the error says what was looked for where.
+    pub fn open(precision: Precision) -> Result<Self> {
+        Ok(Self { gpu: Gpu::open()?, precision })
+    }
+
+    /// The GPU's name.
+    pub fn name(&self) -> &str {
+        self.gpu.name()
+    }
+
+    /// Version of the run-time compiler, which needs no GPU.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn compiler_version() -> Result<(i32, i32)> {
+        compiler::version()
+    }
+
+    /// Generates all kernels of a computation of `rows` rows and compiles them for a GPU generation (90 is
+    /// Hopper), which needs no GPU. Returns how many there are.
+    ///
+    /// # Errors
+    /// If there is no run-time compiler, or it refuses a kernel.
+    pub fn compile_only<T: Real>(
+        graph: &Graph,
+        outputs: &[Value],
+        rows: usize,
+        precision: Precision,
+        arch: u32,
+    ) -> Result<usize> {
+        let schedule = schedule::Schedule::new::<T>(graph, outputs, rows, 0)?;
+        let sources = built::sources::<T>(&schedule, precision);
+        let sources: Vec<&str> = sources.iter().map(|s| &s[..]).collect();
+        compiler::compile_all(&sources, arch).into_iter().collect::<Result<Vec<_>>>().map(|all| all.len())
+    }
+}
+
+impl<T: Real> Device<T> for Cuda {
+    fn compile(&self, graph: &Graph, outputs: &[Value]) -> Result<Box<dyn Program<T>>> {
+        Ok(Box::new(program::CudaProgram::new(&self.gpu, self.precision, graph, outputs)?))
+    }
+
+    fn train(
+        &self,
+        graph: &Graph,
+        outputs: &[Value],
+        gradients: usize,
+        parameters: &Parameters<T>,
+        config: AdamConfig,
+    ) -> Option<Result<Box<dyn TrainingLoop<T>>>> {
+        let made = training::CudaTraining::new(
+            &self.gpu,
+            self.precision,
+            graph,
+            outputs,
+            gradients,
+            parameters,
+            config,
+        );
+        Some(made.map(|training| Box::new(training) as Box<dyn TrainingLoop<T>>))
+    }
+}
