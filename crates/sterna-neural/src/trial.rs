@@ -7,11 +7,6 @@ use serde::{Deserialize, Serialize};
 use sterna::acceleration::{Collected, Fit, Fitted, Fitting};
 use sterna::estimates::round_trip_rate;
 
-/// A candidate must allow so many times the round trips of those before it: after a short training the order of near
-/// equals means little, and larger networks, which come first, have more to gain from a long one. Drifts of each
-/// coordinate alone led by 2.1 on ManyWell-32 and by 1.3 on GMM-10 (667 steps, K = 5, 10 chains, seed 1).
-const LEAD: f64 = 1.5;
-
 /// A network on trial.
 #[derive(Clone)]
 pub struct Candidate {
@@ -29,14 +24,18 @@ pub struct Candidate {
 /// them; later rounds go on with the network that the first round chose.
 pub struct Trial {
     candidates: Arc<[Candidate]>,
+    lead: f64,
 }
 
 impl Trial {
+    /// A candidate must allow `lead` times the round trips of those before it: after a short training the order of
+    /// near equals means little, and larger networks, which come first, have more to gain from a long one.
+    ///
     /// # Panics
     /// If there are no candidates.
-    pub fn new(candidates: Vec<Candidate>) -> Self {
+    pub fn new(candidates: Vec<Candidate>, lead: f64) -> Self {
         assert!(!candidates.is_empty(), "a trial needs candidates");
-        Self { candidates: candidates.into() }
+        Self { candidates: candidates.into(), lead }
     }
 }
 
@@ -45,9 +44,9 @@ impl Fit for Trial {
         if earlier.is_some_and(|earlier| !earlier.record.is_empty()) {
             return self.candidates[0].full.begin(collected, earlier);
         }
-        let (candidates, notes) = (self.candidates.clone(), Notes::default());
-        let current = Some(notes.next(&candidates).begin(collected.clone(), None)?);
-        Ok(Box::new(Trying { candidates, collected, current, notes }))
+        let (candidates, lead, notes) = (self.candidates.clone(), self.lead, Notes::default());
+        let current = Some(notes.next(&candidates, lead).begin(collected.clone(), None)?);
+        Ok(Box::new(Trying { candidates, lead, collected, current, notes }))
     }
 
     fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
@@ -58,6 +57,7 @@ impl Fit for Trial {
 /// A trial under way: one candidate after the other, then the winner.
 struct Trying {
     candidates: Arc<[Candidate]>,
+    lead: f64,
     collected: Arc<Collected>,
     /// None only while one fit hands over to the next.
     current: Option<Box<dyn Fitting>>,
@@ -84,11 +84,11 @@ impl Notes {
     }
 
     /// What follows the trials made so far: the next one, or the winner's training.
-    fn next<'a>(&self, candidates: &'a [Candidate]) -> &'a Arc<dyn Fit> {
+    fn next<'a>(&self, candidates: &'a [Candidate], lead: f64) -> &'a Arc<dyn Fit> {
         if let Some(candidate) = candidates.get(self.rates.len()) {
             return &candidate.short;
         }
-        let better = |best: usize, i: usize| if self.rates[i] > LEAD * self.rates[best] { i } else { best };
+        let better = |best: usize, i: usize| if self.rates[i] > lead * self.rates[best] { i } else { best };
         &candidates[(0..candidates.len()).fold(0, better)].full
     }
 }
@@ -99,7 +99,7 @@ impl Trying {
     }
 
     fn begin(&self) -> sterna::Result<Box<dyn Fitting>> {
-        self.notes.next(&self.candidates).begin(self.collected.clone(), None)
+        self.notes.next(&self.candidates, self.lead).begin(self.collected.clone(), None)
     }
 }
 
