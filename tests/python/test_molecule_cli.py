@@ -131,10 +131,10 @@ def test_threads_change_no_bit(tmp_path):
 
 def test_transports_carry_more_swaps(tmp_path):
     settings = dict(ALA, chains__ensembles=4, schedule__criterion="fixed", training__collect=1000, training__rounds=2)
-    found = {kind: summary(tmp_path / kind, accelerator__kind=kind, **settings) for kind in ("none", "scaling", "affine")}
+    found = {kind: summary(tmp_path / kind, accelerator__kind=kind, **settings) for kind in ("none", "scaling", "affine", "cmcd")}
     barrier = {kind: run["global_barrier"] for kind, run in found.items()}
-    # Measured in long runs: 2.77, 1.5 and 0.9.
-    assert 2.6 < barrier["none"] < 2.9 and barrier["scaling"] < 1.75 and barrier["affine"] < 1.3
+    # Measured in long runs: 2.77, 1.5, 0.9 and 0.9.
+    assert 2.6 < barrier["none"] < 2.9 and barrier["scaling"] < 1.75 and barrier["affine"] < 1.3 and barrier["cmcd"] < 1.3
     # The first schedule is geometric in temperature, and stays.
     np.testing.assert_allclose(found["none"]["molecule"]["temperatures"], 1200 * 0.25 ** (np.arange(4) / 3))
 
@@ -225,6 +225,8 @@ def test_overlapping_atoms_have_no_density(tmp_path):
     ({"explorer.adaptation": "papers"}, 'Did you mean "paper"?'),
     ({"accelerator.kind": "scalng"}, 'Did you mean "scaling"?'),
     ({"accelerator.kind": "affine", "accelerator.steps": "3"}, "accelerator.steps"),
+    ({"accelerator.kind": "cmcd", "accelerator.steps": "0"}, "accelerator.steps = 0"),
+    ({"accelerator.kind": "cmcd", "accelerator.drift": "none"}, "accelerator.drift"),
     ({"output.distances": "[[0, 22]]"}, "numbered from 0 to 21"),
     ({"output.distances": "[[3, 3]]"}, "different atoms"),
     ({"output.trajectories": "true", "output.every": "0"}, "output.every"),

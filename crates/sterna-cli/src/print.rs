@@ -114,8 +114,9 @@ pub fn summary(summary: &Summary, folder: &Path) {
         let off = (z.bar - truth) / z.standard_error;
         row("exact log Z", format!("{truth:.4}"), &format!("the estimate is {off:+.1} standard errors off"));
     }
-    let ess = r.ess.iter().copied().fold(f64::INFINITY, f64::min);
-    row("smallest ESS", format!("{ess:.0}"), "independent draws that the worst coordinate is worth");
+    let ess = summary.smallest_effective_sample_size();
+    let worst = if summary.molecule.is_some() { "dihedral" } else { "coordinate" };
+    row("smallest ESS", format!("{ess:.0}"), &format!("independent draws that the worst {worst} is worth"));
     row("evaluations", r.evaluations.to_string(), "of the target, tuning included");
     let speed = r.iterations as f64 * summary.config.chains.ensembles as f64 / summary.times.sampling.clock_s;
     row("speed", format!("{speed:.0} /s"), "ladder iterations");

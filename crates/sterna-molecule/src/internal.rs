@@ -7,6 +7,7 @@
 //! has one soft torsion. Then dx = Π r² Π sin θ · dq · dR · dc with the rotation R and the centre c.
 
 use crate::bond_graph::{BondGraph, TorsionKind};
+use crate::internal_gradient::PullBack;
 use crate::internal_kernel::{Frame, ToCartesian, ToInternal};
 use crate::kernel::Atom;
 use crate::lane_math::{Lane, gather, scatter};
@@ -141,7 +142,7 @@ impl InternalCoordinates {
             for ((x, q), log_jacobian) in rows.zip(log_jacobian.chunks_mut(WIDTH)) {
                 gather(x, from, block.cartesian.as_flattened_mut());
                 self.block_to_internal(block);
-                scatter(self.compact(block), to, q);
+                scatter(compact(&mut block.internal), to, q);
                 log_jacobian.copy_from_slice(&block.log_jacobian.0[..log_jacobian.len()]);
             }
         });
@@ -161,7 +162,7 @@ impl InternalCoordinates {
             let rows = internal.chunks(WIDTH * from).zip(cartesian.chunks_mut(WIDTH * to));
             for ((q, x), log_jacobian) in rows.zip(log_jacobian.chunks_mut(WIDTH)) {
                 gather(q, from, &mut block.internal.as_flattened_mut()[3..]);
-                self.spread(block);
+                spread(&mut block.internal);
                 self.block_to_cartesian(block);
                 scatter(block.cartesian.as_flattened(), to, x);
                 log_jacobian.copy_from_slice(&block.log_jacobian.0[..log_jacobian.len()]);
@@ -178,7 +179,16 @@ impl InternalCoordinates {
     pub fn pull_back(&self, cartesian: &[f64], internal: &[f64], gradient: &[f64], out: &mut [f64]) {
         self.check_rows(cartesian.len(), internal.len(), 1);
         assert_eq!((gradient.len(), out.len()), (cartesian.len(), internal.len()), "one conformation");
-        crate::internal_gradient::pull_back(self.root, &self.placements, cartesian, internal, gradient, out);
+        with_block(self.atoms, |block| {
+            gather(cartesian, self.cartesian_dim(), block.cartesian.as_flattened_mut());
+            gather(internal, self.dim(), &mut block.internal.as_flattened_mut()[3..]);
+            spread(&mut block.internal);
+            let mut adjoint = vec![Atom::default(); self.atoms];
+            gather(gradient, self.cartesian_dim(), adjoint.as_flattened_mut());
+            let mut pulled = vec![Atom::default(); self.atoms - 1];
+            self.block_pull_back(block, &mut adjoint, &mut pulled);
+            scatter(compact(&mut pulled), self.dim(), out);
+        });
     }
 
     /// The derivative of log |∂x/∂q| in coordinate `c` at `value`.
@@ -209,6 +219,13 @@ impl InternalCoordinates {
         dispatch(ToCartesian { root, placements, cartesian, internal, frame, log_jacobian });
     }
 
+    /// From a gradient in the block's Cartesian coordinates, which is spoilt, to one in its internal ones.
+    pub(crate) fn block_pull_back(&self, block: &InternalBlock, adjoint: &mut [Atom], out: &mut [Atom]) {
+        let InternalBlock { cartesian, internal, .. } = block;
+        let (root, placements) = (self.root, &self.placements[..]);
+        dispatch(PullBack { root, placements, cartesian, internal, adjoint, out });
+    }
+
     /// Where coordinate `c` is in a block: (placement, r, θ or φ).
     pub(crate) fn slot(&self, c: usize) -> (usize, usize) {
         match c {
@@ -232,24 +249,24 @@ impl InternalCoordinates {
         }
         torsions.iter().map(|&t| self.coordinates[t].atoms[1..3].iter().any(|a| near.contains(a))).collect()
     }
+}
 
-    /// The 3n − 6 coordinates of a block, in order: the three unused ones of the first two placements go.
-    fn compact<'a>(&self, block: &'a mut InternalBlock) -> &'a [Lane] {
-        let lanes = block.internal.as_flattened_mut();
-        // (r · ·)(r θ ·)(r θ φ)… → … r r θ | r θ φ …
-        lanes[5] = lanes[4];
-        lanes[4] = lanes[3];
-        lanes[3] = lanes[0];
-        &lanes[3..]
-    }
+/// The 3n − 6 coordinates of a block, in order: the three unused ones of the first two placements go.
+fn compact(internal: &mut [Atom]) -> &[Lane] {
+    let lanes = internal.as_flattened_mut();
+    // (r · ·)(r θ ·)(r θ φ)… → … r r θ | r θ φ …
+    lanes[5] = lanes[4];
+    lanes[4] = lanes[3];
+    lanes[3] = lanes[0];
+    &lanes[3..]
+}
 
-    /// Undoes [`compact`](Self::compact).
-    fn spread(&self, block: &mut InternalBlock) {
-        let lanes = block.internal.as_flattened_mut();
-        lanes[0] = lanes[3];
-        lanes[3] = lanes[4];
-        lanes[4] = lanes[5];
-    }
+/// Undoes [`compact`].
+fn spread(internal: &mut [Atom]) {
+    let lanes = internal.as_flattened_mut();
+    lanes[0] = lanes[3];
+    lanes[3] = lanes[4];
+    lanes[4] = lanes[5];
 }
 
 /// Eight conformations in both kinds of coordinates.

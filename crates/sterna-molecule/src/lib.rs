@@ -6,7 +6,8 @@
 //! - [`Molecule`] is a [`sterna::Target`] at a temperature, on coordinates without the centre of mass ([`MeanFree`]);
 //!   [`alanine_dipeptide`] is built in; [`TemperedPath`] leads to it from a hotter reference;
 //! - [`InternalCoordinates`] are bonds, angles and torsions with their exact Jacobian; [`TorsionMoves`] turn torsions;
-//! - [`TemperatureScaling`] and [`ConditionalAffine`] are flows between temperatures;
+//! - [`TemperatureScaling`] and [`ConditionalAffine`] are flows between temperatures, [`ControlledDiffusion`] goes there in
+//!   Gaussian steps;
 //! - [`dihedral`], [`Basin`], [`ChiralCentre`], [`DcdWriter`] and [`Molecule::write_pdb`] are what chemists look at.
 //!
 //! Units are OpenMM's: nm, kJ/mol, radian, dalton, elementary charge, kelvin.
@@ -54,5 +55,6 @@ pub use topology::{AtomLabel, Topology};
 pub use torsion_moves::TorsionMoves;
 pub use trajectory::DcdWriter;
 pub use transports::{
-    ChainSamples, ConditionalAffine, Journeys, Refined, StiffMap, TemperatureScaling, Temperatures,
+    ChainSamples, ConditionalAffine, ControlledDiffusion, Journeys, Refined, Standardised, StiffMap,
+    TemperatureScaling, Temperatures,
 };

@@ -189,3 +189,27 @@ impl Kernel for GradientToMeanFree<'_> {
         }
     }
 }
+
+/// Turns a gradient in y into one in x: the transpose of [`ToMeanFree`].
+pub(crate) struct GradientToCartesian<'a> {
+    pub basis: &'a MeanFree,
+    pub mean_free: &'a [Atom],
+    pub cartesian: &'a mut [Atom],
+}
+
+impl Kernel for GradientToCartesian<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let zero = L::splat(0.0);
+        let mut on_centre = Vector(zero, zero, zero);
+        let Some((first, rest)) = self.cartesian.split_first_mut() else { return };
+        for ((step, y), x) in self.basis.steps.iter().zip(self.mean_free).zip(rest).rev() {
+            let on_distance = load::<L>(y).scale(L::splat(step.scale));
+            let on_distance = on_centre.mul_add(L::splat(step.share), on_distance);
+            store(on_distance, x);
+            on_centre = on_centre.sub(on_distance);
+        }
+        store(on_centre, first);
+    }
+}

@@ -3,7 +3,8 @@
 //!
 //! - [`TemperatureScaling`]: stiff coordinates scaled about their means;
 //! - [`ConditionalAffine`]: about means that follow the soft torsions, and monotone maps of some torsions;
-//! - [`Refined`]: the same with a learned map of the standardised stiff coordinates inside.
+//! - [`Refined`]: the same with a learned map of the standardised stiff coordinates inside;
+//! - [`ControlledDiffusion`]: Gaussian steps of those coordinates (§5.2), an accelerator rather than a flow.
 //!
 //! Each keeps the orientation of the first three atoms, so that a map q ↦ q′ of internal coordinates has
 //! log |det| = log |∂q′/∂q| + log J(q′) − log J(q) on the coordinates without the centre. Rows without an image
@@ -12,13 +13,16 @@
 
 mod circle;
 mod conditional_affine;
+mod controlled;
 mod exponential_family;
 mod refined;
 mod regression;
 mod scaling;
 mod torus;
+mod triangle;
 
 pub use conditional_affine::ConditionalAffine;
+pub use controlled::{ControlledDiffusion, Standardised};
 pub use refined::{Journeys, Refined, StiffMap};
 pub use scaling::TemperatureScaling;
 
@@ -204,10 +208,16 @@ impl Ends {
         let pair = |lane: usize| pairs.get(lane).unwrap_or(&pairs[0]);
         let lower: [f64; WIDTH] = std::array::from_fn(|lane| pair(lane).lower);
         let upper: [f64; WIDTH] = std::array::from_fn(|lane| pair(lane).upper);
-        let (from_beta, to_beta) = match direction {
-            Direction::Forward => (lower, upper),
-            Direction::Inverse => (upper, lower),
-        };
+        match direction {
+            Direction::Forward => Self::between(temperatures, &lower, &upper),
+            Direction::Inverse => Self::between(temperatures, &upper, &lower),
+        }
+    }
+
+    /// From one β of each row to another. Rows that are missing repeat the first.
+    fn between(temperatures: Temperatures, from: &[f64], to: &[f64]) -> Self {
+        let eight = |betas: &[f64]| std::array::from_fn(|lane| *betas.get(lane).unwrap_or(&betas[0]));
+        let (from_beta, to_beta): ([f64; WIDTH], [f64; WIDTH]) = (eight(from), eight(to));
         let from = Lane(from_beta.map(|beta| temperatures.at(beta)));
         let to = Lane(to_beta.map(|beta| temperatures.at(beta)));
         Self { from_beta, to_beta, from, to }

@@ -3,13 +3,15 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
+use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::explorer::{Explorer, Moves, Rows, Scratch};
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{Phase, Streams};
 use sterna::transport::{Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 use sterna_molecule::{
-    ChainSamples, ConditionalAffine, TemperatureScaling, TemperedPath, TorsionMoves, alanine_dipeptide,
+    ChainSamples, ConditionalAffine, ControlledDiffusion, Standardised, TemperatureScaling, TemperedPath,
+    TorsionMoves, alanine_dipeptide,
 };
 
 thread_local! {
@@ -71,6 +73,23 @@ fn hot_loops_do_not_allocate() {
         assert_eq!(allocations(|| flow.forward(&pairs, &mut x, &mut log_det).unwrap()), 0);
         assert_eq!(allocations(|| flow.inverse(&pairs, &mut x, &mut log_det).unwrap()), 0);
     }
+
+    let coordinates = Arc::new(Standardised::fit(affine, &chains).unwrap());
+    let diffusion = ControlledDiffusion::new(coordinates, 2, vec![0.05]).unwrap();
+    let travellers = Travellers {
+        row: (0..rows).collect(),
+        key: keys.clone(),
+        pair: vec![1; rows],
+        interval: pairs.clone(),
+    };
+    path.evaluate(&vec![0.2; rows], &mut points).unwrap();
+    let mut journey = Journey::new(rows, 63);
+    journey.begin(&points, &travellers.row);
+    let travel = || {
+        let streams = Streams::new(3);
+        diffusion.travel(Direction::Forward, &path, &streams, 1, &travellers, &mut journey).unwrap();
+    };
+    assert_eq!(allocations(travel), 0);
 
     let moves = TorsionMoves::new(&molecule, 3).unwrap();
     let which = Rows { row: (0..rows).collect(), key: keys, chain: vec![0; rows], beta: vec![0.0; rows] };

@@ -56,7 +56,7 @@ pub struct Evidence<'a> {
     pub wanted_acceptance: Option<f64>,
     /// Whether transports carried the swaps.
     pub accelerated: bool,
-    /// What training did, where a network was trained.
+    /// What a fit did, where there was one.
     pub training: Option<&'a FitReport>,
 }
 

@@ -463,7 +463,8 @@ impl Config {
         let accelerator = &self.accelerator;
         let is_network = match accelerator.kind.as_str() {
             "flow" => true,
-            "cmcd" => accelerator.drift.is_none(),
+            // Those of molecules are fitted in closed form.
+            "cmcd" => accelerator.drift.is_none() && !self.target.is_molecule(),
             "diffusion" => accelerator.score.is_none(),
             _ => false,
         };

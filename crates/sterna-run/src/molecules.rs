@@ -4,6 +4,7 @@ use crate::accelerators::{self, Plan};
 use crate::checkpoint::write_whole;
 use crate::config::{Config, TargetConfig, known};
 use crate::error::JobError;
+use crate::fit_controlled::FitControlled;
 use crate::train_stiff_flow::TrainStiffFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use sterna_neural::Hidden;
 
 /// Steps of a flow's training in each round.
 const FLOW_STEPS: u64 = 2500;
+/// K of a controlled diffusion, where the config does not say: the paper's largest.
+const CONTROLLED_STEPS: usize = 5;
 /// Kelvin, where the config does not say.
 const TEMPERATURE: f64 = 300.0;
 /// Kelvin of the reference, where the config does not say.
@@ -25,11 +28,14 @@ pub(crate) const REFERENCE_TEMPERATURE: f64 = 1200.0;
 /// The table of alanine dipeptide: names of rows with their configs, at 50,000 iterations each. All have four chains on a
 /// ladder geometric in temperature and five leapfrog steps; the paper prints 199 round trips for plain parallel tempering
 /// and 465, 597 and 627 for its controlled diffusions.
-pub const TABLE_ROWS: [(&str, &str); 4] = [
+pub const TABLE_ROWS: [(&str, &str); 7] = [
     ("parallel tempering", "[accelerator]\nkind = \"none\"\n"),
     ("temperature scaling", "[accelerator]\nkind = \"scaling\"\n[training]\nrounds = 3\n"),
     ("conditional affine", "[accelerator]\nkind = \"affine\"\n[training]\nrounds = 3\n"),
     ("flow", "[accelerator]\nkind = \"flow\"\n[training]\nrounds = 3\n"),
+    ("controlled diffusion, K = 1", "[accelerator]\nkind = \"cmcd\"\nsteps = 1\n[training]\nrounds = 3\n"),
+    ("controlled diffusion, K = 2", "[accelerator]\nkind = \"cmcd\"\nsteps = 2\n[training]\nrounds = 3\n"),
+    ("controlled diffusion, K = 5", "[accelerator]\nkind = \"cmcd\"\nsteps = 5\n[training]\nrounds = 3\n"),
 ];
 
 /// What the rows of [`TABLE_ROWS`] have in common.
@@ -152,19 +158,13 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
     let path = Arc::new(path.with_torsion_moves(moves).map_err(refused)?);
     let temperatures = path.temperatures();
     let accelerator = &config.accelerator;
-    known("accelerator.kind", &accelerator.kind, &["none", "scaling", "affine", "flow"])?;
+    known("accelerator.kind", &accelerator.kind, &["none", "scaling", "affine", "flow", "cmcd"])?;
     if accelerator.transport.is_some() {
         return wrong(
             "accelerator.transport is not known for molecules: their transports are fitted anew".into(),
         );
     }
-    let steps = usize::from(accelerator.kind != "none");
-    if let Some(given) = accelerator.steps.filter(|&given| given != steps) {
-        return wrong(format!(
-            "accelerator.steps = {given} is impossible for kind = \"{}\": it has {steps}",
-            accelerator.kind
-        ));
-    }
+    let steps = steps(config)?;
     let fit: Option<Arc<dyn Fit>> = match accelerator.kind.as_str() {
         "scaling" => Some(Arc::new(FitScaling { molecule: molecule.clone(), temperatures })),
         "affine" => Some(Arc::new(FitConditionalAffine { molecule: molecule.clone(), temperatures })),
@@ -179,6 +179,14 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
                 training: accelerators::training(config, FLOW_STEPS, 0)?,
             }))
         }
+        "cmcd" => Some(Arc::new(FitControlled {
+            molecule: molecule.clone(),
+            temperatures,
+            path: path.clone(),
+            steps,
+            seed: config.seed,
+            guard: config.training.guard,
+        })),
         _ => None,
     };
     if fit.is_some() {
@@ -187,6 +195,28 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
     }
     let acceleration = fit.map_or(Acceleration::None, Acceleration::Fitted);
     Ok(Plan { path, acceleration, steps })
+}
+
+/// K: what the config says of a controlled diffusion, else that of the kind.
+fn steps(config: &Config) -> Result<usize, JobError> {
+    let accelerator = &config.accelerator;
+    if let Some(drift) = &accelerator.drift {
+        return wrong(format!(
+            "accelerator.drift = \"{drift}\" is not known for molecules: theirs follows from their coordinates"
+        ));
+    }
+    let only = usize::from(accelerator.kind != "none");
+    let allowed = if accelerator.kind == "cmcd" { 1..=10_000 } else { only..=only };
+    let default = if accelerator.kind == "cmcd" { CONTROLLED_STEPS } else { only };
+    match accelerator.steps.unwrap_or(default) {
+        steps if allowed.contains(&steps) => Ok(steps),
+        steps => wrong(format!(
+            "accelerator.steps = {steps} is impossible for kind = \"{}\": it must lie between {} and {}",
+            accelerator.kind,
+            allowed.start(),
+            allowed.end()
+        )),
+    }
 }
 
 /// Chosen atoms must exist.

@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use sterna::accelerator::Direction;
 use sterna::transport::Interval;
 use sterna_molecule::StiffMap;
 use sterna_neural::{Conditioning, Conditions, Cpu, Hidden, Layout, Mlp, Parameters, Result, Runner, Value};
@@ -88,9 +89,11 @@ impl StiffFlow {
         (scale * moved, raw.slice(stiff, stiff) * moved)
     }
 
-    /// Records the image of `z` given the soft torsions at the upper end, and log |det|. `strength` is one column.
+    /// Records the image of `z` given the soft torsions at the upper end, and log |det|; or, going backward, the
+    /// point whose image it is. `strength` is one column.
     pub fn record<'g>(
         &self,
+        direction: Direction,
         conditions: &Conditions<'g>,
         soft: Value<'g>,
         strength: Value<'g>,
@@ -100,32 +103,22 @@ impl StiffFlow {
         let features = self.features(conditions, soft);
         let mut y = z * self.inverse_spread(z);
         let mut log_det = z.graph().scalar(0.0).broadcast(z.slice(0, 1).shape());
-        for i in 0..self.networks.len() {
-            let (scale, shift) = self.scale_and_shift(i, features, span, y);
-            y = y * scale.exp() + shift;
-            log_det = log_det + scale.sum_cols();
+        let last = self.networks.len() - 1;
+        for n in 0..=last {
+            match direction {
+                Direction::Forward => {
+                    let (scale, shift) = self.scale_and_shift(n, features, span, y);
+                    y = y * scale.exp() + shift;
+                    log_det = log_det + scale.sum_cols();
+                }
+                Direction::Backward => {
+                    let (scale, shift) = self.scale_and_shift(last - n, features, span, y);
+                    y = (y - shift) * (-scale).exp();
+                    log_det = log_det - scale.sum_cols();
+                }
+            }
         }
         (y * z.graph().constant(self.config.spread.len(), &self.config.spread), log_det)
-    }
-
-    /// Records the way back.
-    pub fn record_inverse<'g>(
-        &self,
-        conditions: &Conditions<'g>,
-        soft: Value<'g>,
-        strength: Value<'g>,
-        y: Value<'g>,
-    ) -> (Value<'g>, Value<'g>) {
-        let span = self.config.conditioning.span(conditions) * strength;
-        let features = self.features(conditions, soft);
-        let mut z = y * self.inverse_spread(y);
-        let mut log_det = y.graph().scalar(0.0).broadcast(y.slice(0, 1).shape());
-        for i in (0..self.networks.len()).rev() {
-            let (scale, shift) = self.scale_and_shift(i, features, span, z);
-            z = (z - shift) * (-scale).exp();
-            log_det = log_det - scale.sum_cols();
-        }
-        (z * y.graph().constant(self.config.spread.len(), &self.config.spread), log_det)
     }
 
     fn inverse_spread<'g>(&self, z: Value<'g>) -> Value<'g> {
@@ -147,24 +140,21 @@ impl FrozenStiffFlow {
     /// `strengths[n − 1]` is that of pair n of the conditioning's schedule; 0 keeps the affine transport.
     pub fn new(flow: &StiffFlow, parameters: &Parameters<f64>, strengths: &[f64]) -> Result<Self> {
         let (stiff, soft) = (flow.config.spread.len(), flow.config.soft);
-        let build = |invert: bool| {
+        let build = |direction: Direction| {
             let flow = flow.clone();
             Runner::new(Arc::new(Cpu::new(1)), parameters.clone(), move |graph| {
                 let conditions = Conditions::pair_inputs(graph);
                 let torsions = graph.input("soft", soft);
                 let strength = graph.input("strength", 1);
                 let z = graph.input("z", stiff);
-                let (y, log_det) = if invert {
-                    flow.record_inverse(&conditions, torsions, strength, z)
-                } else {
-                    flow.record(&conditions, torsions, strength, z)
-                };
+                let (y, log_det) = flow.record(direction, &conditions, torsions, strength, z);
                 vec![y, log_det]
             })
         };
         let schedule = flow.config.conditioning.schedule.iter();
         let strengths = schedule.copied().zip(strengths.iter().copied()).collect();
-        Ok(Self { forward: build(false)?, inverse: build(true)?, stiff, strengths })
+        let [forward, inverse] = [Direction::Forward, Direction::Backward].map(build);
+        Ok(Self { forward: forward?, inverse: inverse?, stiff, strengths })
     }
 
     /// Pairs that training did not know have none.

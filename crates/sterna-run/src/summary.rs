@@ -72,7 +72,8 @@ impl Summary {
         let results = run.results();
         let training = run.fit_report().filter(|report| report.steps > 0).cloned();
         let observed = chemistry::observe(config, &results.schedule, draws);
-        let mut evidence = Evidence::new(run, &results, training.as_ref(), draws);
+        // Fits in closed form have their own to say as well.
+        let mut evidence = Evidence::new(run, &results, run.fit_report(), draws);
         if let Ok(Some(molecule)) = &observed {
             let log_density = evidence.draws.iter().map(|d| d.log_density.clone()).collect();
             evidence.features = vec![("log density".into(), log_density)];
@@ -105,6 +106,12 @@ impl Summary {
     /// Λ: the sum of the rejection rates.
     pub fn global_barrier(&self) -> f64 {
         global_barrier(&self.results.rejection_rates)
+    }
+
+    /// Independent draws that the worst coordinate is worth; of a molecule, the worst dihedral.
+    pub fn smallest_effective_sample_size(&self) -> f64 {
+        let dihedrals = self.molecule.as_ref().and_then(chemistry::Observed::smallest_effective_sample_size);
+        dihedrals.unwrap_or_else(|| self.results.ess.iter().copied().fold(f64::INFINITY, f64::min))
     }
 
     /// R / (T τ̂): low means that local moves, not swaps, are the bottleneck.
@@ -202,7 +209,7 @@ impl Summary {
                 "standard_error": r.means.iter().map(|m| finite(m.1)).collect::<Vec<_>>(),
             },
             "ess": {
-                "minimum": finite(r.ess.iter().copied().fold(f64::INFINITY, f64::min)),
+                "minimum": finite(self.smallest_effective_sample_size()),
                 "coordinates": r.ess.iter().map(|&e| finite(e)).collect::<Vec<_>>(),
             },
             "evaluations": {

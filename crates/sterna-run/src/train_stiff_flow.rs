@@ -1,24 +1,21 @@
 //! Training of a [`StiffFlow`]: on the symmetric divergence for a short while, then on the rejection rate itself,
 //! r = E|tanh(Δ/2)|, which is what a swap sees. Only gradients of the force field are needed.
 
+use crate::molecule_samples::{Samples, chain_samples};
 use crate::stiff_flow::{FrozenStiffFlow, StiffFlow, StiffFlowConfig};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
-use sterna::Batch;
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, PairReport};
-use sterna::accelerator::Accelerator;
+use sterna::accelerator::{Accelerator, Direction};
 use sterna::accelerators::{FlowAccelerator, Identity};
 use sterna::path::AnnealingPath;
 use sterna::transport::Interval;
-use sterna_molecule::{ChainSamples, ConditionalAffine, Journeys, Molecule, Refined, Temperatures};
+use sterna_molecule::{ConditionalAffine, Journeys, Molecule, Refined, Temperatures};
 use sterna_neural::weights::{from_bytes, to_bytes};
 use sterna_neural::{
     Conditioning, Conditions, Course, Cpu, Graph, Hidden, HostFunction, Layout, Lesson, Parameters, Real,
     Split, Trainer, Training, TrainingStreams, Value, into_library, rejection_rates,
 };
-
-/// Most training samples of a chain: beyond this many, neighbours in time say the same.
-const MOST_SAMPLES: usize = 60_000;
 
 /// Strengths of the flow that are tried on held-out samples.
 const STRENGTHS: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
@@ -59,12 +56,9 @@ fn stopped(error: sterna_molecule::MoleculeError) -> sterna::Error {
 
 impl Fit for TrainStiffFlow {
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
-        let collected = Arc::new(spread_out(&collected));
-        let split = Split::new(collected.clone());
+        let Samples { collected, split, rows } = Samples::new(&collected);
         let betas = collected.schedule.betas();
-        let rows: Vec<_> = (0..betas.len()).map(|chain| split.training_rows(chain, MOST_SAMPLES)).collect();
-        let chains: Vec<ChainSamples> =
-            betas.iter().zip(&rows).map(|(&beta, points)| ChainSamples { beta, points }).collect();
+        let chains = chain_samples(betas, &rows);
         let affine = ConditionalAffine::fit(&self.molecule, self.temperatures, &chains).map_err(stopped)?;
         let journeys = (1..betas.len())
             .map(|n| {
@@ -137,10 +131,8 @@ impl TrainStiffFlow {
         let journey = |forward: bool| {
             let [z, lower_soft, upper_soft, offset] =
                 [affine.stiff(), affine.soft(), affine.soft(), 1].map(|cols| graph.input("journey", cols));
-            let (end, log_det) = match forward {
-                true => network.record(&conditions, upper_soft, strength, z),
-                false => network.record_inverse(&conditions, upper_soft, strength, z),
-            };
+            let direction = if forward { Direction::Forward } else { Direction::Backward };
+            let (end, log_det) = network.record(direction, &conditions, upper_soft, strength, z);
             let (soft, beta) =
                 if forward { (upper_soft, conditions.upper) } else { (lower_soft, conditions.lower) };
             let density = Density::new(self.molecule.clone(), affine.clone());
@@ -152,19 +144,6 @@ impl TrainStiffFlow {
         let rejection = (delta * 0.5).tanh().abs() * 2.0;
         (late * rejection - (1.0 - late) * delta).mean_rows()
     }
-}
-
-/// The same samples in another order: every eighth of 64 blocks comes last. A chain's samples come ladder by ladder, so
-/// that the last ones, which judge, would otherwise be those of one ladder.
-fn spread_out(collected: &Collected) -> Collected {
-    const BLOCKS: usize = 64;
-    let reordered = |samples: &Batch| {
-        let (rows, dim) = (samples.rows(), samples.dim());
-        let block = |b: usize| &samples.as_slice()[rows * b / BLOCKS * dim..rows * (b + 1) / BLOCKS * dim];
-        let (judges, students): (Vec<usize>, Vec<usize>) = (0..BLOCKS).partition(|b| b % 8 == 7);
-        Batch::from_vec(dim, students.into_iter().chain(judges).flat_map(block).copied().collect())
-    };
-    Collected { samples: collected.samples.iter().map(reordered).collect(), ..collected.clone() }
 }
 
 /// Root mean square of each standardised coordinate.

@@ -41,12 +41,16 @@ const AFFINE: &str = "[explorer]\nmasses = \"atoms\"\ntorsion_moves = 2\n[accele
 const FLOW: &str = "[accelerator]\nkind = \"flow\"\n[training]\nsteps = 30\nbatch = 32\nlearning_rate = 0.01\n\
                     [network]\nlayers = 4\nwidth = 12\n";
 
+const CONTROLLED: &str = "[accelerator]\nkind = \"cmcd\"\nsteps = 2";
+
 #[test]
 fn transports_of_molecules_are_sound_and_broken_ones_are_not() {
-    for text in [SCALING, AFFINE, FLOW] {
+    // A map must lead back exactly, which shows the least fault. Random steps need one as large as their weights: x[0] is
+    // some 0.05 nm.
+    for (text, jacobian) in [(SCALING, 0.05), (AFFINE, 0.05), (FLOW, 0.05), (CONTROLLED, 40.0)] {
         let verdict = verify(text, |accelerator| accelerator);
         assert!(verdict.passed(), "{text}\n{verdict}");
-        for fault in [Fault::FlippedRatio, Fault::MissingJacobian(0.05)] {
+        for fault in [Fault::FlippedRatio, Fault::MissingJacobian(jacobian)] {
             let verdict = verify(text, |inner| Arc::new(Broken { inner, fault }));
             assert!(!verdict.passed(), "{fault:?} went unnoticed:\n{text}\n{verdict}");
         }
@@ -85,7 +89,7 @@ fn how_a_run_is_cut_changes_no_bit() {
 /// A fitted transport comes back from its record with the same bits.
 #[test]
 fn transports_come_back_from_their_records() {
-    for text in [SCALING, AFFINE, FLOW] {
+    for text in [SCALING, AFFINE, FLOW, CONTROLLED] {
         let mut run = run(text);
         while run.progress().0 != Stage::Sampling {
             run.advance(u64::MAX).unwrap();

@@ -91,14 +91,20 @@ impl Journey {
 
     /// Sets the travellers' starting points.
     pub fn begin(&mut self, from: &Points, rows: &[usize]) {
+        self.set_rows(rows.len());
         self.points.gather(from, rows);
+    }
+
+    /// Changes the number of travellers, allocating only beyond the largest number so far.
+    pub fn set_rows(&mut self, rows: usize) {
         let Self { log_weight, beta, log_det, variance, return_variance, .. } = self;
         for vector in [log_weight, beta, log_det, variance, return_variance] {
-            vector.resize(rows.len(), 0.0);
+            vector.resize(rows, 0.0);
         }
         for matrix in [&mut self.noise, &mut self.before, &mut self.mean, &mut self.control] {
-            matrix.set_rows(rows.len());
+            matrix.set_rows(rows);
         }
+        self.points.set_rows(rows);
     }
 }
 

@@ -311,6 +311,19 @@ impl ConditionalAffine {
         }
     }
 
+    /// Sets the soft torsions of one row of a block.
+    pub(super) fn write_soft(&self, internal: &mut [Atom], lane: usize, torsions: &[f64]) {
+        for (soft, torsion) in self.soft.iter().zip(torsions) {
+            internal[soft.slot.0][soft.slot.1].0[lane] = *torsion;
+        }
+    }
+
+    /// How much the spread of each stiff coordinate has grown from T_reference to the rows' temperatures.
+    pub(super) fn growth(&self, temperature: &Lane, out: &mut [Lane]) {
+        out.fill(Lane([1.0; WIDTH]));
+        dispatch(Grow { flow: self, temperature, sign: 1.0, deviations: out });
+    }
+
     /// Deviations of the stiff coordinates from their means where rows come from, divided by their growth.
     pub(super) fn whiten(&self, ends: &Ends, internal: &[Atom], out: &mut Whitening) {
         out.features.resize(self.features.count(), Lane::default());

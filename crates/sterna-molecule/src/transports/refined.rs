@@ -49,10 +49,12 @@ pub struct Refined {
 
 /// Eight rows on their way.
 #[derive(Default)]
-struct Rows {
-    block: InternalBlock,
-    coordinates: Vec<Atom>,
-    before: Lane,
+pub(super) struct Rows {
+    pub block: InternalBlock,
+    /// Without the centre.
+    pub coordinates: Vec<Atom>,
+    /// log |∂x/∂q| where they came in.
+    pub before: Lane,
     log_det: Lane,
 }
 
@@ -149,7 +151,7 @@ impl Refined {
 }
 
 impl Rows {
-    fn enter(&mut self, chart: &Chart, x: &[f64]) {
+    pub(super) fn enter(&mut self, chart: &Chart, x: &[f64]) {
         let dim = chart.mean_free.dim();
         self.coordinates.resize(dim / 3, Atom::default());
         self.block.cartesian.resize(dim / 3 + 1, Atom::default());
@@ -159,7 +161,7 @@ impl Rows {
         self.before = self.block.log_jacobian;
     }
 
-    fn leave(&mut self, chart: &Chart) {
+    pub(super) fn leave(&mut self, chart: &Chart) {
         chart.leave(&mut self.block, &mut self.coordinates);
     }
 }

@@ -1,6 +1,7 @@
-//! Temperature scaling: the stiff coordinates of a harmonic molecule spread as √T about their means.
+//! Temperature scaling: the stiff coordinates of a harmonic molecule spread as √T about their means, which move a little
+//! with T: bonds and angles prefer volume (their Jacobian), and no well is quite symmetric.
 
-use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures, circular_mean};
+use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures, circular_mean, wrap};
 use crate::kernel::Atom;
 use crate::lane_math::{Lane, wrap_lanes};
 use crate::{Molecule, MoleculeError};
@@ -8,15 +9,18 @@ use sterna::Batch;
 use sterna::lanes::{Kernel, Lanes, dispatch, ln};
 use sterna::transport::{Flow, Interval};
 
-/// A stiff coordinate: where it is, and its mean.
+/// A stiff coordinate: where it is, and its mean, a line in T / T_reference.
 #[derive(Clone, Copy, Debug)]
 struct Stiff {
     slot: (usize, usize),
     dihedral: bool,
     mean: f64,
+    /// Change of the mean with T / T_reference.
+    drift: f64,
 }
 
-/// q ↦ μ + √(T′/T) (q − μ) on bonds, angles and impropers; torsions stay. Only the means are fitted.
+/// q ↦ μ(T′) + √(T′/T) (q − μ(T)) on bonds, angles and impropers; torsions stay. Only the means are fitted, as lines in
+/// T.
 ///
 /// ```
 /// use sterna::{Batch, transport::{Flow, Interval}};
@@ -40,7 +44,7 @@ pub struct TemperatureScaling {
 }
 
 impl TemperatureScaling {
-    /// Takes the means from samples of any chains, pooled.
+    /// Takes the means from samples of any chains; those of one chain alone are taken to hold at all temperatures.
     pub fn fit(
         molecule: &Molecule,
         temperatures: Temperatures,
@@ -48,32 +52,43 @@ impl TemperatureScaling {
     ) -> Result<Self, MoleculeError> {
         let chart = Chart::new(molecule, temperatures)?;
         let dim = chart.internal.dim();
-        let mut rows = Vec::new();
+        let mut chains = Vec::new();
         for chain in samples {
-            rows.extend(chart.internal_rows(chain.points)?);
+            let rows = chart.internal_rows(chain.points)?;
+            if !rows.is_empty() {
+                chains.push((temperatures.at(chain.beta) / temperatures.reference, rows));
+            }
         }
-        if rows.is_empty() {
+        if chains.is_empty() {
             return Err(MoleculeError::Fit("there are no samples".into()));
         }
         let mut stiff = Vec::new();
         for (c, coordinate) in chart.internal.coordinates().iter().enumerate() {
-            if coordinate.kind.is_stiff() {
-                let dihedral = coordinate.kind.is_dihedral();
-                let values = rows[c..].iter().step_by(dim).copied();
-                let mean = if dihedral {
-                    circular_mean(values)
-                } else {
-                    values.sum::<f64>() * dim as f64 / rows.len() as f64
-                };
-                stiff.push(Stiff { slot: chart.internal.slot(c), dihedral, mean });
+            if !coordinate.kind.is_stiff() {
+                continue;
             }
+            let dihedral = coordinate.kind.is_dihedral();
+            let values = |rows: &'_ [f64]| rows[c..].iter().step_by(dim).copied().collect::<Vec<f64>>();
+            // Deviations from a centre, so that dihedrals can be averaged.
+            let centre =
+                if dihedral { circular_mean(chains.iter().flat_map(|(_, rows)| values(rows))) } else { 0.0 };
+            let mut line = Line::default();
+            for (t, rows) in &chains {
+                for value in values(rows) {
+                    let deviation = if dihedral { wrap(value - centre) } else { value };
+                    // Residuals spread as √T: a cold sample weighs more.
+                    line.add(1.0 / t, *t, deviation);
+                }
+            }
+            let (constant, drift) = line.solve();
+            stiff.push(Stiff { slot: chart.internal.slot(c), dihedral, mean: centre + constant, drift });
         }
         Ok(Self { chart, stiff })
     }
 
     /// The means, as plain numbers: [`from_parameters`](Self::from_parameters) makes the same transport.
     pub fn parameters(&self) -> Vec<f64> {
-        self.stiff.iter().map(|stiff| stiff.mean).collect()
+        self.stiff.iter().flat_map(|stiff| [stiff.mean, stiff.drift]).collect()
     }
 
     /// The transport with the given [`parameters`](Self::parameters), of the same molecule.
@@ -88,7 +103,7 @@ impl TemperatureScaling {
         for (c, coordinate) in chart.internal.coordinates().iter().enumerate() {
             if coordinate.kind.is_stiff() {
                 let (slot, dihedral) = (chart.internal.slot(c), coordinate.kind.is_dihedral());
-                stiff.push(Stiff { slot, dihedral, mean: rest.one()? });
+                stiff.push(Stiff { slot, dihedral, mean: rest.one()?, drift: rest.one()? });
             }
         }
         rest.end()?;
@@ -104,7 +119,8 @@ impl TemperatureScaling {
     ) -> sterna::Result<()> {
         self.chart.transport(direction, pairs, x, log_det, |ends, internal| {
             let mut log_det = Lane::default();
-            dispatch(Scale { stiff: &self.stiff, ends, internal, log_det: &mut log_det });
+            let reference = self.chart.temperatures.reference;
+            dispatch(Scale { stiff: &self.stiff, reference, ends, internal, log_det: &mut log_det });
             log_det
         })
     }
@@ -120,8 +136,37 @@ impl Flow for TemperatureScaling {
     }
 }
 
+/// A weighted least-squares line.
+#[derive(Default)]
+struct Line {
+    weight: f64,
+    t: f64,
+    y: f64,
+    tt: f64,
+    ty: f64,
+}
+
+impl Line {
+    fn add(&mut self, weight: f64, t: f64, y: f64) {
+        self.weight += weight;
+        self.t += weight * t;
+        self.y += weight * y;
+        self.tt += weight * t * t;
+        self.ty += weight * t * y;
+    }
+
+    /// Constant and slope; the slope is 0 where all t are the same.
+    fn solve(&self) -> (f64, f64) {
+        let (t, y) = (self.t / self.weight, self.y / self.weight);
+        let (spread, product) = (self.tt / self.weight - t * t, self.ty / self.weight - t * y);
+        let slope = if spread > 1e-9 { product / spread } else { 0.0 };
+        (y - slope * t, slope)
+    }
+}
+
 struct Scale<'a> {
     stiff: &'a [Stiff],
+    reference: f64,
     ends: &'a Ends,
     internal: &'a mut [Atom],
     log_det: &'a mut Lane,
@@ -131,13 +176,17 @@ impl Kernel for Scale<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let ratio = L::load(&self.ends.to.0) / L::load(&self.ends.from.0);
+        let (from, to) = (L::load(&self.ends.from.0), L::load(&self.ends.to.0));
+        let ratio = to / from;
+        let per_reference = L::splat(1.0 / self.reference);
+        let (from, to) = (from * per_reference, to * per_reference);
         let factor = ratio.sqrt();
         let mut log_det = ln(ratio) * L::splat(0.5 * self.stiff.len() as f64);
         let half_turn = L::splat(std::f64::consts::PI);
         for stiff in self.stiff {
             let lane = &mut self.internal[stiff.slot.0][stiff.slot.1].0;
-            let mut deviation = L::load(lane) - L::splat(stiff.mean);
+            let mean = |t: L| t.mul_add(L::splat(stiff.drift), L::splat(stiff.mean));
+            let mut deviation = L::load(lane) - mean(from);
             if stiff.dihedral {
                 deviation = wrap_lanes(deviation);
             }
@@ -146,7 +195,7 @@ impl Kernel for Scale<'_> {
                 let inside = deviation.abs().lt(half_turn);
                 log_det = L::select(inside, log_det, L::splat(f64::NEG_INFINITY));
             }
-            (L::splat(stiff.mean) + deviation).store(lane);
+            (mean(to) + deviation).store(lane);
         }
         log_det.store(&mut self.log_det.0);
     }

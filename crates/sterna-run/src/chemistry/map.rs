@@ -1,7 +1,9 @@
 //! The φ/ψ free-energy map: numbers for programs, and a figure.
 
+use crate::error::JobError;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::Path;
 
 /// Cells along each angle: 5 degrees wide.
 const CELLS: usize = 72;
@@ -38,6 +40,30 @@ impl FreeEnergyMap {
         (count > 0).then(|| self.thermal_energy * (most / count as f64).ln())
     }
 
+    /// The maps of a run folder, one per residue, as its `phi_psi.json` has them. [`figure`](Self::figure) draws them,
+    /// also those of several folders.
+    ///
+    /// # Errors
+    /// If there is no such file, or it was not written by a run.
+    pub fn read(folder: &Path) -> Result<Vec<Self>, JobError> {
+        let file = folder.join("phi_psi.json");
+        let bytes = std::fs::read(&file).map_err(JobError::file("read", &file))?;
+        let all: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let residues = all["residues"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let maps: Option<Vec<Self>> = residues.iter().map(Self::from_value).collect();
+        maps.filter(|maps| !maps.is_empty()).ok_or_else(|| {
+            JobError::Config(format!("{} holds no map of φ and ψ that this version knows", file.display()))
+        })
+    }
+
+    fn from_value(value: &Value) -> Option<Self> {
+        let rows = value["counts"].as_array()?.iter().map(Value::as_array).collect::<Option<Vec<_>>>()?;
+        let counts: Vec<u64> = rows.into_iter().flatten().map(Value::as_u64).collect::<Option<_>>()?;
+        let residue = value["residue"].as_str()?.to_string();
+        let thermal_energy = value["thermal_energy"].as_f64()?;
+        (counts.len() == CELLS * CELLS).then_some(Self { residue, thermal_energy, counts })
+    }
+
     /// For `phi_psi.json`.
     pub fn to_value(&self) -> Value {
         let width = 360.0 / CELLS as f64;
@@ -50,6 +76,7 @@ impl FreeEnergyMap {
             "free_energy": (0..CELLS).map(rows).collect::<Vec<_>>(),
             "counts": self.counts.chunks(CELLS).collect::<Vec<_>>(),
             "unit": "kJ/mol",
+            "thermal_energy": self.thermal_energy,
         })
     }
 
@@ -180,6 +207,11 @@ mod tests {
         assert!((map.free_energy(48, 23).unwrap() - 2.5 * 4f64.ln()).abs() < 1e-12);
         assert_eq!((map.free_energy(0, 0), map.free_energy(71, 71)).0.map(f64::is_finite), Some(true));
         assert_eq!(map.free_energy(10, 10), None);
+        // What a run folder holds makes the same picture.
+        let again = FreeEnergyMap::from_value(&map.to_value()).unwrap();
+        assert_eq!(FreeEnergyMap::figure(&[again]), FreeEnergyMap::figure(std::slice::from_ref(&map)));
+        assert!(FreeEnergyMap::from_value(&json!({"residue": "ALA 2", "thermal_energy": 2.5})).is_none());
+        assert!(FreeEnergyMap::read(Path::new("no/such/folder")).is_err());
         let figure = FreeEnergyMap::figure(&[map]);
         assert!(figure.starts_with("<svg") && figure.ends_with("</svg>\n") && !figure.contains("NaN"));
     }

@@ -279,6 +279,14 @@ impl Observed {
         })
     }
 
+    /// Independent draws that the worst dihedral is worth; none where none is watched. (Cartesian coordinates would say
+    /// little: each iteration turns the whole molecule.)
+    pub fn smallest_effective_sample_size(&self) -> Option<f64> {
+        let dihedrals = self.series.iter().filter(|series| series.atoms.len() == 4);
+        let sizes = dihedrals.map(Series::effective_sample_size).filter(|size| size.is_finite());
+        sizes.min_by(f64::total_cmp)
+    }
+
     /// Flipped centres and cis peptide bonds.
     pub fn alarms(&self) -> Vec<Alarm> {
         let flipped = self.chirality.iter().filter(|watch| watch.changed.share > 0.0).map(|watch| Alarm {
