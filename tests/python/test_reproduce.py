@@ -1,7 +1,6 @@
 """`sterna reproduce`, at its quick budget: every table and figure, the page, and going on after a stop."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -57,10 +56,9 @@ def test_what_is_there_is_not_run_again(everything):
 
 def test_a_stopped_command_goes_on(tmp_path):
     command = [str(PROGRAM), "reproduce", "table-gmm", "--only", "gmm", "--jobs", "1", "--out", str(tmp_path)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     process.stderr.readline()
-    # As a terminal does: everyone in the foreground hears Ctrl-C.
-    os.killpg(process.pid, signal.SIGINT)
+    process.send_signal(signal.SIGINT)
     rest = process.communicate(timeout=120)[1]
     assert process.returncode == 1 and "the same command goes on" in rest
     before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "reproduction/quick/cells").iterdir()}

@@ -4,6 +4,8 @@ use crate::progress::Bar;
 use crate::{ReproduceArgs, failed, print};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use sterna_run::reproduce::cell::{Cell, Measured};
 use sterna_run::reproduce::{Budget, Experiment, Outcome, Request, Watcher, run, store};
@@ -73,16 +75,20 @@ impl Watcher for Lines {
 
 /// One cell, in a process of its own.
 pub fn measure_cell(folder: &Path, transport: Option<&Path>) -> Result<(), JobError> {
-    store::measure_cell(folder, transport, &mut Stop(Bar::new()))
+    let flag = Arc::new(AtomicBool::new(false));
+    let heard = flag.clone();
+    // Without a handler a signal stops at once, which is no reason not to run.
+    let _ = ctrlc::set_handler(move || heard.store(true, Ordering::SeqCst));
+    store::measure_cell(folder, transport, &mut Stop(flag))
 }
 
-/// Stops on Ctrl-C and shows nothing.
-struct Stop(Bar);
+/// Stops when told to, and shows nothing.
+struct Stop(Arc<AtomicBool>);
 
 impl Observer for Stop {
     fn progress(&mut self, _progress: &sterna_run::Progress) {}
 
     fn should_stop(&self) -> bool {
-        self.0.should_stop()
+        self.0.load(Ordering::SeqCst)
     }
 }

@@ -9,6 +9,7 @@ use crate::job::Observer;
 use crate::report::format::duration;
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -122,6 +123,7 @@ impl Store {
         watcher: &mut dyn Watcher,
     ) -> Result<(), JobError> {
         let mut working: Vec<Work> = Vec::new();
+        let mut asked_to_stop = false;
         while !(waiting.is_empty() && working.is_empty()) {
             while working.len() < jobs && !watcher.should_stop() {
                 let next = waiting.iter().position(|c| self.is_ready(c, &waiting, &working));
@@ -140,11 +142,14 @@ impl Store {
                 }
             }
             if let Some(name) = failed {
-                // The others stop at a checkpoint of their own.
-                working.iter_mut().for_each(|w| drop(w.child.kill()));
+                working.iter().for_each(Work::ask_to_stop);
                 working.iter_mut().for_each(|w| drop(w.child.wait()));
                 let folder = self.workplace(&name);
                 return Err(JobError::Watched(format!("{name} failed; see {}", folder.display())));
+            }
+            if watcher.should_stop() && !asked_to_stop {
+                asked_to_stop = true;
+                working.iter().for_each(Work::ask_to_stop);
             }
             if watcher.should_stop() && working.is_empty() {
                 return Err(JobError::Watched(
@@ -169,6 +174,8 @@ impl Store {
         let transport = cell.transport_of.as_ref().map(|name| self.transport(name));
         let mut command = Command::new(program);
         command.arg("measure-cell").arg(&folder).args(transport).stdin(Stdio::null()).stdout(Stdio::null());
+        // A group of its own: a terminal's Ctrl-C reaches this program alone, which passes it on once.
+        command.process_group(0);
         let child = command.spawn().map_err(JobError::file("start", program))?;
         Ok(Work { cell, child, begin: Instant::now() })
     }
@@ -202,12 +209,26 @@ struct Work {
     begin: Instant,
 }
 
+impl Work {
+    /// It stops at a checkpoint.
+    fn ask_to_stop(&self) {
+        // SAFETY: a signal to a child that has not been waited for.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGINT) };
+    }
+}
+
 /// What the child process does: runs the cell of a folder, or goes on with it, and writes its result there.
 pub fn measure_cell(
     folder: &Path,
     transport: Option<&Path>,
     observer: &mut dyn Observer,
 ) -> Result<(), JobError> {
+    // Nobody would collect the result if the parent were gone.
+    #[cfg(target_os = "linux")]
+    // SAFETY: asks for a signal, nothing else.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGINT)
+    };
     let path = folder.join("cell.json");
     let text = fs::read(&path).map_err(JobError::file("read", &path))?;
     let cell: Cell =
