@@ -98,6 +98,12 @@ impl Chart {
         Ok(Self { internal, mean_free: molecule.mean_free().clone(), temperatures })
     }
 
+    /// Where the stiff coordinates are.
+    fn stiff(&self) -> Vec<usize> {
+        let coordinates = self.internal.coordinates();
+        (0..coordinates.len()).filter(|&c| coordinates[c].kind.is_stiff()).collect()
+    }
+
     /// Internal coordinates of all points, as rows; rows that have none are left out.
     fn internal_rows(&self, points: &Batch) -> Result<Vec<f64>, MoleculeError> {
         if points.dim() != self.mean_free.dim() {

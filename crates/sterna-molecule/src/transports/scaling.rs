@@ -1,26 +1,35 @@
 //! Temperature scaling: the stiff coordinates of a harmonic molecule spread as √T about their means, which move a little
-//! with T: bonds and angles prefer volume (their Jacobian), and no well is quite symmetric.
+//! with T (bonds and angles prefer volume, and no well is quite symmetric) and are not the same for cis and trans peptide
+//! bonds, which hot chains turn.
 
+use super::regression::Ridge;
 use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures, circular_mean, wrap};
+use crate::bond_graph::TorsionKind;
 use crate::kernel::Atom;
-use crate::lane_math::{Lane, wrap_lanes};
+use crate::lane_math::{Lane, sin_cos, wrap_lanes};
 use crate::{Molecule, MoleculeError};
+use std::cell::RefCell;
 use sterna::Batch;
 use sterna::lanes::{Kernel, Lanes, dispatch, ln};
 use sterna::transport::{Flow, Interval};
 
-/// A stiff coordinate: where it is, and its mean, a line in T / T_reference.
-#[derive(Clone, Copy, Debug)]
+/// Ridge penalty: as if so many samples had shown no change of the means.
+const PENALTY: f64 = 30.0;
+
+/// A stiff coordinate: where it is, and its mean.
+#[derive(Clone, Debug)]
 struct Stiff {
     slot: (usize, usize),
     dihedral: bool,
     mean: f64,
     /// Change of the mean with T / T_reference.
     drift: f64,
+    /// Change of the mean with cos ω of each peptide bond.
+    isomers: Vec<f64>,
 }
 
-/// q ↦ μ(T′) + √(T′/T) (q − μ(T)) on bonds, angles and impropers; torsions stay. Only the means are fitted, as lines in
-/// T.
+/// q ↦ μ(T′) + √(T′/T) (q − μ(T)) on bonds, angles and impropers; torsions stay. Only the means are fitted, linear in T
+/// and in cos ω of the peptide bonds.
 ///
 /// ```
 /// use sterna::{Batch, transport::{Flow, Interval}};
@@ -40,6 +49,8 @@ struct Stiff {
 #[derive(Clone, Debug)]
 pub struct TemperatureScaling {
     chart: Chart,
+    /// Where the torsions ω are in a block.
+    omegas: Vec<(usize, usize)>,
     stiff: Vec<Stiff>,
 }
 
@@ -62,33 +73,45 @@ impl TemperatureScaling {
         if chains.is_empty() {
             return Err(MoleculeError::Fit("there are no samples".into()));
         }
-        let mut stiff = Vec::new();
-        for (c, coordinate) in chart.internal.coordinates().iter().enumerate() {
-            if !coordinate.kind.is_stiff() {
-                continue;
-            }
-            let dihedral = coordinate.kind.is_dihedral();
-            let values = |rows: &'_ [f64]| rows[c..].iter().step_by(dim).copied().collect::<Vec<f64>>();
-            // Deviations from a centre, so that dihedrals can be averaged.
-            let centre =
-                if dihedral { circular_mean(chains.iter().flat_map(|(_, rows)| values(rows))) } else { 0.0 };
-            let mut line = Line::default();
-            for (t, rows) in &chains {
-                for value in values(rows) {
-                    let deviation = if dihedral { wrap(value - centre) } else { value };
-                    // Residuals spread as √T: a cold sample weighs more.
-                    line.add(1.0 / t, *t, deviation);
+        let omegas: Vec<usize> = chart.internal.torsions(TorsionKind::Omega).collect();
+        let stiff = chart.stiff();
+        let dihedral = |c: usize| chart.internal.coordinates()[c].kind.is_dihedral();
+        // Deviations from a centre, so that dihedrals can be averaged.
+        let centre = |&c: &usize| {
+            let values = chains.iter().flat_map(|(_, rows)| rows[c..].iter().step_by(dim).copied());
+            if dihedral(c) { circular_mean(values) } else { 0.0 }
+        };
+        let centres: Vec<f64> = stiff.iter().map(centre).collect();
+        let mut ridge = Ridge::new(2 + omegas.len(), stiff.len());
+        let (mut x, mut y) = (vec![1.0; 2 + omegas.len()], vec![0.0; stiff.len()]);
+        for (t, rows) in &chains {
+            x[1] = *t;
+            for row in rows.chunks(dim) {
+                x[2..].iter_mut().zip(&omegas).for_each(|(x, &omega)| *x = row[omega].cos());
+                for (k, &c) in stiff.iter().enumerate() {
+                    y[k] = if dihedral(c) { wrap(row[c] - centres[k]) } else { row[c] };
                 }
+                // Residuals spread as √T: a cold sample weighs more.
+                ridge.add(1.0 / t, &x, &y);
             }
-            let (constant, drift) = line.solve();
-            stiff.push(Stiff { slot: chart.internal.slot(c), dihedral, mean: centre + constant, drift });
         }
-        Ok(Self { chart, stiff })
+        let inputs: Vec<usize> = (0..x.len()).collect();
+        let fitted = stiff.iter().enumerate().map(|(k, &c)| {
+            let coefficients = ridge.solve(k, &inputs, PENALTY);
+            let b = coefficients
+                .ok_or_else(|| MoleculeError::Fit("the samples do not determine the means".into()))?;
+            let (slot, mean) = (chart.internal.slot(c), centres[k] + b[0]);
+            Ok(Stiff { slot, dihedral: dihedral(c), mean, drift: b[1], isomers: b[2..].to_vec() })
+        });
+        let stiff = fitted.collect::<Result<_, MoleculeError>>()?;
+        let omegas = omegas.iter().map(|&c| chart.internal.slot(c)).collect();
+        Ok(Self { chart, omegas, stiff })
     }
 
     /// The means, as plain numbers: [`from_parameters`](Self::from_parameters) makes the same transport.
     pub fn parameters(&self) -> Vec<f64> {
-        self.stiff.iter().flat_map(|stiff| [stiff.mean, stiff.drift]).collect()
+        let each = |stiff: &Stiff| [stiff.mean, stiff.drift].into_iter().chain(stiff.isomers.clone());
+        self.stiff.iter().flat_map(each).collect()
     }
 
     /// The transport with the given [`parameters`](Self::parameters), of the same molecule.
@@ -99,15 +122,20 @@ impl TemperatureScaling {
     ) -> Result<Self, MoleculeError> {
         let chart = Chart::new(molecule, temperatures)?;
         let mut rest = Parameters(parameters);
+        let omegas: Vec<_> =
+            chart.internal.torsions(TorsionKind::Omega).map(|c| chart.internal.slot(c)).collect();
         let mut stiff = Vec::new();
-        for (c, coordinate) in chart.internal.coordinates().iter().enumerate() {
-            if coordinate.kind.is_stiff() {
-                let (slot, dihedral) = (chart.internal.slot(c), coordinate.kind.is_dihedral());
-                stiff.push(Stiff { slot, dihedral, mean: rest.one()?, drift: rest.one()? });
-            }
+        for c in chart.stiff() {
+            stiff.push(Stiff {
+                slot: chart.internal.slot(c),
+                dihedral: chart.internal.coordinates()[c].kind.is_dihedral(),
+                mean: rest.one()?,
+                drift: rest.one()?,
+                isomers: rest.take(omegas.len())?.to_vec(),
+            });
         }
         rest.end()?;
-        Ok(Self { chart, stiff })
+        Ok(Self { chart, omegas, stiff })
     }
 
     fn apply(
@@ -117,11 +145,16 @@ impl TemperatureScaling {
         x: &mut Batch,
         log_det: &mut [f64],
     ) -> sterna::Result<()> {
-        self.chart.transport(direction, pairs, x, log_det, |ends, internal| {
-            let mut log_det = Lane::default();
-            let reference = self.chart.temperatures.reference;
-            dispatch(Scale { stiff: &self.stiff, reference, ends, internal, log_det: &mut log_det });
-            log_det
+        thread_local! {
+            static SCRATCH: RefCell<Vec<Lane>> = const { RefCell::new(Vec::new()) };
+        }
+        SCRATCH.with_borrow_mut(|cosines| {
+            cosines.resize(self.omegas.len(), Lane::default());
+            self.chart.transport(direction, pairs, x, log_det, |ends, internal| {
+                let mut log_det = Lane::default();
+                dispatch(Scale { flow: self, ends, internal, cosines, log_det: &mut log_det });
+                log_det
+            })
         })
     }
 }
@@ -136,39 +169,11 @@ impl Flow for TemperatureScaling {
     }
 }
 
-/// A weighted least-squares line.
-#[derive(Default)]
-struct Line {
-    weight: f64,
-    t: f64,
-    y: f64,
-    tt: f64,
-    ty: f64,
-}
-
-impl Line {
-    fn add(&mut self, weight: f64, t: f64, y: f64) {
-        self.weight += weight;
-        self.t += weight * t;
-        self.y += weight * y;
-        self.tt += weight * t * t;
-        self.ty += weight * t * y;
-    }
-
-    /// Constant and slope; the slope is 0 where all t are the same.
-    fn solve(&self) -> (f64, f64) {
-        let (t, y) = (self.t / self.weight, self.y / self.weight);
-        let (spread, product) = (self.tt / self.weight - t * t, self.ty / self.weight - t * y);
-        let slope = if spread > 1e-9 { product / spread } else { 0.0 };
-        (y - slope * t, slope)
-    }
-}
-
 struct Scale<'a> {
-    stiff: &'a [Stiff],
-    reference: f64,
+    flow: &'a TemperatureScaling,
     ends: &'a Ends,
     internal: &'a mut [Atom],
+    cosines: &'a mut [Lane],
     log_det: &'a mut Lane,
 }
 
@@ -176,16 +181,24 @@ impl Kernel for Scale<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let (from, to) = (L::load(&self.ends.from.0), L::load(&self.ends.to.0));
+        let Self { flow, ends, internal, cosines, log_det: out } = self;
+        let (from, to) = (L::load(&ends.from.0), L::load(&ends.to.0));
         let ratio = to / from;
-        let per_reference = L::splat(1.0 / self.reference);
+        let per_reference = L::splat(1.0 / flow.chart.temperatures.reference);
         let (from, to) = (from * per_reference, to * per_reference);
         let factor = ratio.sqrt();
-        let mut log_det = ln(ratio) * L::splat(0.5 * self.stiff.len() as f64);
+        let mut log_det = ln(ratio) * L::splat(0.5 * flow.stiff.len() as f64);
         let half_turn = L::splat(std::f64::consts::PI);
-        for stiff in self.stiff {
-            let lane = &mut self.internal[stiff.slot.0][stiff.slot.1].0;
-            let mean = |t: L| t.mul_add(L::splat(stiff.drift), L::splat(stiff.mean));
+        for (cosine, omega) in cosines.iter_mut().zip(&flow.omegas) {
+            sin_cos(L::load(&internal[omega.0][omega.1].0)).1.store(&mut cosine.0);
+        }
+        for stiff in &flow.stiff {
+            let mut mean = L::splat(stiff.mean);
+            for (cosine, weight) in cosines.iter().zip(&stiff.isomers) {
+                mean = L::load(&cosine.0).mul_add(L::splat(*weight), mean);
+            }
+            let mean = |t: L| t.mul_add(L::splat(stiff.drift), mean);
+            let lane = &mut internal[stiff.slot.0][stiff.slot.1].0;
             let mut deviation = L::load(lane) - mean(from);
             if stiff.dihedral {
                 deviation = wrap_lanes(deviation);
@@ -197,6 +210,6 @@ impl Kernel for Scale<'_> {
             }
             (mean(to) + deviation).store(lane);
         }
-        log_det.store(&mut self.log_det.0);
+        log_det.store(&mut out.0);
     }
 }
