@@ -227,7 +227,13 @@ impl Problem {
                 standard_steps(*self, row).map_or(vec![], |n| vec![("training.steps", n.to_string())])
             }
             Budget::Full => {
-                let mut out = vec![("network.preset", "paper".to_string()), ("training.batch", "512".into())];
+                let mut out = vec![
+                    ("network.preset", "paper".to_string()),
+                    ("training.batch", "512".into()),
+                    ("training.device", "cuda".into()),
+                    // Where there is no GPU, a CPU does it: slowly.
+                    ("training.fallback", "true".into()),
+                ];
                 if molecule {
                     out.push(rounds);
                 }
