@@ -229,3 +229,58 @@ pub fn write_page(out: &Path) -> Result<(), JobError> {
     introduction.extend(budgets.iter().filter_map(|&b| store(out, b).machine(b.name())));
     page::write(out, &introduction, &sections)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_cell_whoever_asks_for_it() {
+        for budget in Budget::ALL {
+            let mut seen: Vec<Cell> = Vec::new();
+            for experiment in Experiment::ALL {
+                let cells = experiment.cells(budget);
+                for cell in &cells {
+                    let same = seen.iter().find(|c| c.name == cell.name);
+                    assert!(same.is_none_or(|c| c == cell), "{} is two things", cell.name);
+                    cell.config.settings().expect("a cell can be run");
+                    // What it needs is part of the same experiment, so that it can be made by itself.
+                    let needed = cell.transport_of.as_ref();
+                    assert!(needed.is_none_or(|n| cells.iter().any(|c| c.name == *n)), "{}", cell.name);
+                }
+                seen.extend(cells);
+            }
+        }
+    }
+
+    #[test]
+    fn results_are_used_again_for_the_same_cell_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path(), Budget::Quick);
+        let cells = Experiment::FreeEnergy.cells(Budget::Quick);
+        let all = store.missing(&cells, |_| true);
+        assert_eq!(all.len(), cells.len());
+        // One that needs a transport brings the run that trains it.
+        let some = store.missing(&cells, |c| c.name == "dw-cmcd-k5-n10-s1-independent");
+        let names: Vec<&str> = some.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["dw-cmcd-k5-n10-s1", "dw-cmcd-k5-n10-s1-independent"]);
+
+        let done = &cells[0];
+        let measured = Measured {
+            cell: done.clone(),
+            sterna: "0".into(),
+            summary: serde_json::Value::Null,
+            kept: cell::Kept::default(),
+        };
+        let path = store.folder().join("cells");
+        std::fs::create_dir_all(&path).unwrap();
+        let file = path.join(format!("{}.json", done.name));
+        std::fs::write(&file, serde_json::to_vec(&measured).unwrap()).unwrap();
+        assert!(store.get(done).is_some());
+        let mut other = done.clone();
+        other.config.run.iterations += 1;
+        assert!(store.get(&other).is_none());
+        std::fs::write(&file, b"{\"cell\": ").unwrap();
+        assert!(store.get(done).is_none(), "half a file is no result");
+    }
+}

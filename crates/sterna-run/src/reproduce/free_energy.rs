@@ -264,3 +264,15 @@ fn claims(problem: Problem, places: &[Place]) -> Vec<Check> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_have_the_usual_quartiles() {
+        let b = Box5::of(&[4.0, 1.0, 3.0, 2.0, 5.0], 1.0);
+        assert_eq!([b.low, b.first, b.median, b.third, b.high], [0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert!((b.spread - 2.5f64.sqrt()).abs() < 1e-12);
+    }
+}

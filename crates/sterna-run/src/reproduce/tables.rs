@@ -326,3 +326,29 @@ fn gains(problem: Problem, budget: Budget, store: &Store) -> Vec<Check> {
     };
     wanted.iter().filter_map(check).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_over_seeds() {
+        let mean = Mean::of([10.0, f64::NAN, 14.0].into_iter());
+        assert_eq!((mean.value, mean.error), (12.0, 2.0));
+        assert_eq!(mean.text(), "12 ± 2");
+        assert_eq!(Mean::of([1234.0].into_iter()).text(), "1234");
+        assert_eq!(Mean::of(std::iter::empty()).text(), "–");
+    }
+
+    #[test]
+    fn printed_rows_are_found() {
+        let printed = paper::table(Problem::Gmm.in_paper());
+        for row in Problem::Gmm.rows(Budget::Standard).into_iter().filter(|r| r.in_paper().is_some()) {
+            let found = printed
+                .rows
+                .iter()
+                .find(|r| Some(r.method.as_str()) == row.in_paper() && r.steps == row.steps);
+            assert!(found.is_some(), "{row:?}");
+        }
+    }
+}
