@@ -298,9 +298,12 @@ fn check_crooks(
     }
     let mut compare = |what: String, a: &dyn Fn(&Paths, usize) -> f64| {
         let side = |paths: &Paths, sign: f64| -> (f64, f64) {
-            let values: Vec<f64> = (0..paths.log_weight.len())
-                .map(|i| sigmoid(sign * (paths.log_weight[i] - c)) * a(paths, i))
-                .collect();
+            // A path that is never accepted counts nothing, even where `a` of an infinite weight is no number.
+            let value = |i: usize| match sigmoid(sign * (paths.log_weight[i] - c)) {
+                0.0 => 0.0,
+                accepted => accepted * a(paths, i),
+            };
+            let values: Vec<f64> = (0..paths.log_weight.len()).map(value).collect();
             let copies = values.chunks_exact(SNAPSHOTS as usize);
             let n = values.len() as f64;
             let variance: f64 = copies.map(|s| s.len() as f64 * long_run_variance(s)).sum();
