@@ -133,7 +133,7 @@ impl Features {
 ///
 /// ```
 /// use sterna::streams::{Phase, Streams};
-/// use sterna::Batch;
+/// use sterna::{Batch, Target};
 /// use sterna_molecule::{ChainSamples, ConditionalAffine, Temperatures, alanine_dipeptide};
 ///
 /// let molecule = alanine_dipeptide(300.0)?;
