@@ -45,8 +45,9 @@ impl Fit for Trial {
             return self.candidates[0].full.begin(collected, earlier);
         }
         let (candidates, lead, notes) = (self.candidates.clone(), self.lead, Notes::default());
-        let current = Some(notes.next(&candidates, lead).begin(collected.clone(), None)?);
-        Ok(Box::new(Trying { candidates, lead, collected, current, notes }))
+        let current = Some(candidates[0].short.begin(collected.clone(), None)?);
+        let earlier = earlier.cloned();
+        Ok(Box::new(Trying { candidates, lead, collected, earlier, current, notes }))
     }
 
     fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
@@ -59,6 +60,8 @@ struct Trying {
     candidates: Arc<[Candidate]>,
     lead: f64,
     collected: Arc<Collected>,
+    /// A round that came to nothing: the winner's report goes on from its report.
+    earlier: Option<Fitted>,
     /// None only while one fit hands over to the next.
     current: Option<Box<dyn Fitting>>,
     notes: Notes,
@@ -83,13 +86,10 @@ impl Notes {
         self.spent.1 += fitted.report.network_evaluations + judging.1;
     }
 
-    /// What follows the trials made so far: the next one, or the winner's training.
-    fn next<'a>(&self, candidates: &'a [Candidate], lead: f64) -> &'a Arc<dyn Fit> {
-        if let Some(candidate) = candidates.get(self.rates.len()) {
-            return &candidate.short;
-        }
+    /// The winner among candidates that have all been tried.
+    fn best(&self, lead: f64) -> usize {
         let better = |best: usize, i: usize| if self.rates[i] > lead * self.rates[best] { i } else { best };
-        &candidates[(0..candidates.len()).fold(0, better)].full
+        (0..self.rates.len()).fold(0, better)
     }
 }
 
@@ -98,8 +98,15 @@ impl Trying {
         self.notes.rates.len() < self.candidates.len()
     }
 
+    /// Begins what follows the trials made so far: the next one, or the winner's training.
     fn begin(&self) -> sterna::Result<Box<dyn Fitting>> {
-        self.notes.next(&self.candidates, self.lead).begin(self.collected.clone(), None)
+        match self.candidates.get(self.notes.rates.len()) {
+            Some(candidate) => candidate.short.begin(self.collected.clone(), None),
+            None => {
+                let winner = &self.candidates[self.notes.best(self.lead)];
+                winner.full.begin(self.collected.clone(), self.earlier.as_ref())
+            }
+        }
     }
 }
 
