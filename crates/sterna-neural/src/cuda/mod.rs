@@ -8,7 +8,10 @@ mod compiler;
 mod emit;
 mod gpu;
 mod ladders;
+mod large_product;
+mod placement;
 mod program;
+mod row_kernel;
 mod schedule;
 mod search;
 mod training;
@@ -67,7 +70,7 @@ impl Cuda {
         precision: Precision,
         arch: u32,
     ) -> Result<usize> {
-        let schedule = schedule::Schedule::new::<T>(graph, outputs, rows, 0)?;
+        let schedule = schedule::Schedule::new::<T>(graph, outputs, rows, 0, arch)?;
         let sources = built::sources::<T>(&schedule, precision);
         let sources: Vec<&str> = sources.iter().map(|s| &s[..]).collect();
         compiler::compile_all(&sources, arch).into_iter().collect::<Result<Vec<_>>>().map(|all| all.len())
