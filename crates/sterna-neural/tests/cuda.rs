@@ -7,11 +7,15 @@ mod common;
 use std::sync::Arc;
 
 use common::{numbers, pseudo, relative_error};
+use sterna::acceleration::{Collected, Fit};
+use sterna::paths::Geometric;
 use sterna::targets::{Dw4, Gmm, ManyWell, Normal};
+use sterna::{Batch, Schedule};
 use sterna_neural::{
-    AdamConfig, CmcdInputs, CmcdNetwork, Conditions, Cpu, Cuda, Device, EgnnDriftConfig, EnergyConfig, Graph,
-    GraphPath, GraphTarget, Hidden, Init, Layout, Loss, MlpDriftConfig, Parameters, Particles, Precision,
-    RealNvpConfig, Trainer, Value, flow_divergences, host_target,
+    AdamConfig, BatchField, CmcdInputs, CmcdNetwork, CmcdSize, Compute, Conditions, Cpu, Cuda, Decay, Device,
+    EgnnDriftConfig, EnergyConfig, FlowSize, Graph, GraphPath, GraphTarget, Hidden, Init, Layout, Loss,
+    MlpDriftConfig, PairChoice, Parameters, Particles, Precision, RealNvpConfig, Recipe, TrainCmcd,
+    TrainFlow, Trainer, Training, Value, Way, flow_divergences, host_target,
 };
 
 const SCHEDULE: [f64; 4] = [0.0, 0.05, 0.4, 1.0];
@@ -225,6 +229,35 @@ fn every_generated_kernel_compiles() {
     }
 }
 
+#[test]
+fn batches_and_the_optimiser_compile() {
+    if let Err(error) = Cuda::compiler_version() {
+        return println!("skipped: {error}");
+    }
+    use BatchField::*;
+    let fields = vec![Lower, Upper, Which, Forward, Start, AtLower, AtUpper, Noise(7)];
+    for (pair, way) in [(PairChoice::Drawn, Way::Alternating), (PairChoice::Spread(2), Way::Backward)] {
+        let recipe = Recipe {
+            journeys: 40,
+            rows: 20,
+            choices_seed: 1,
+            noise_seed: u64::MAX,
+            first_step: 5,
+            dim: 3,
+            trained: 9,
+            samples: vec![],
+            betas: SCHEDULE.to_vec(),
+            pair,
+            way,
+            fields: fields.clone(),
+        };
+        let decay = Decay::Cosine { steps: 10, floor: 0.02 };
+        for config in [AdamConfig::default(), AdamConfig { decay, warm_up: 3, ..AdamConfig::default() }] {
+            Cuda::compile_training_only(&recipe, &config, 90).unwrap();
+        }
+    }
+}
+
 fn run<T: sterna_neural::Real>(device: &dyn Device<T>, case: &Case) -> Vec<Vec<f64>> {
     let (graph, mut layout) = (Graph::new(), Layout::new());
     let outputs = (case.record)(&graph, &mut layout);
@@ -282,5 +315,55 @@ fn training_goes_the_same_way_on_both() {
         let off = relative_error(ours, theirs);
         println!("off by {off:.1e}");
         assert!(off < 1e-7, "{off}");
+    }
+}
+
+/// Samples of a ladder that is none.
+fn collected(dim: usize) -> Arc<Collected> {
+    let of_chain = |chain: usize| Batch::from_vec(dim, numbers(200 * dim, chain, 1.0, 0.0));
+    let chains = SCHEDULE.len();
+    Arc::new(Collected {
+        round: 0,
+        schedule: Schedule::new(SCHEDULE.to_vec()).unwrap(),
+        samples: (0..chains).map(of_chain).collect(),
+        local_barrier: vec![1.0; chains],
+        local_variance: Batch::from_vec(dim, vec![0.3; chains * dim]),
+    })
+}
+
+#[test]
+fn the_gpu_draws_the_batches_of_the_cpu() {
+    if gpu(Precision::F32).is_none() {
+        return;
+    }
+    let target = || Normal::isotropic(3, 4.0);
+    let path = || Arc::new(Geometric::from_standard_normal(target()));
+    let hidden = Hidden::new(1, 16);
+    let losses = |compute: Compute, flow: bool| {
+        let training = Training { steps: 60, fine_tune: 20, batch: 64, compute, ..Training::default() };
+        let fit: Box<dyn Fit> = if flow {
+            let size = FlowSize { layers: 3, hidden };
+            Box::new(TrainFlow::new(path(), Arc::new(target()), size, training).unwrap())
+        } else {
+            let size = CmcdSize { steps: 2, hidden, particles: None, noise: 0.1 };
+            Box::new(TrainCmcd::new(path(), Arc::new(target()), size, training).unwrap())
+        };
+        let mut fitting = fit.begin(collected(3), None).unwrap();
+        fitting.advance(17).unwrap();
+        // A stop in between changes nothing.
+        let saved = fitting.save().unwrap();
+        let mut fitting = fit.begin(collected(3), None).unwrap();
+        fitting.restore(&saved).unwrap();
+        fitting.advance(1000).unwrap();
+        let report = fitting.finish().unwrap().report;
+        report.losses.into_iter().chain(report.fine_tuning_losses).collect::<Vec<f64>>()
+    };
+    for flow in [true, false] {
+        let cpu = losses(Compute::Cpu, flow);
+        let gpu = losses(Compute::Cuda { precision: Precision::F32, fall_back: false }, flow);
+        let off = relative_error(&gpu, &cpu);
+        println!("losses off by {off:.1e}");
+        // One wrong sample in a batch of 64 would be off by a hundredth.
+        assert!(off < 1e-4, "{gpu:?} against {cpu:?}");
     }
 }

@@ -177,6 +177,16 @@ fn agreement(cpu: &Ensemble, (x, chain): &(Batch, Vec<usize>), tolerance: f64) -
 }
 
 #[test]
+fn the_kernels_compile() {
+    if let Err(error) = Cuda::compiler_version() {
+        return println!("skipped: {error}");
+    }
+    for (kind, steps) in [(Kind::Mixture, 0), (Kind::Normal, 2)] {
+        println!("{} sources", plan(kind, 20, steps, 1).compile_only(90).unwrap());
+    }
+}
+
+#[test]
 fn iterations_are_those_of_the_cpu() {
     let Some(gpu) = gpu() else { return };
     // The same random numbers and the same formulas: points differ by rounding, f32's where a drift moves them. A
