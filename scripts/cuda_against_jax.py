@@ -217,15 +217,12 @@ def sample(ensembles=1024, iterations=100):
         accept = jnp.log(jax.random.uniform(k2, (rows,))) < h - 0.5 * jnp.sum(v * v, 1) - start
         return jnp.where(accept[:, None], y, x)
 
-    def iteration(x, arguments):
-        key, odd = arguments
+    def iteration(x, key, first):
         keys = jax.random.split(key, 4)
         fresh = jax.random.normal(keys[0], (ensembles, DIM))
         x = hmc(jnp.tile(BETAS, ensembles), x, keys[1]).reshape(ensembles, CHAINS, DIM).at[:, 0].set(fresh)
-        pairs = (CHAINS - 1) // 2
-        # Even and odd pairs take turns; both halves have the same shape here (pair 9 of 9 is left out when even).
-        first = jnp.where(odd, 0, 1)
-        chain = first + 2 * jnp.arange(pairs)
+        chain = jnp.arange(first, CHAINS - 1, 2)
+        pairs = len(chain)
         low, high = jnp.tile(BETAS[chain], 2 * ensembles), jnp.tile(BETAS[chain + 1], 2 * ensembles)
         forward = jnp.arange(2 * ensembles * pairs) < ensembles * pairs
         start = jnp.concatenate([x[:, chain].reshape(-1, DIM), x[:, chain + 1].reshape(-1, DIM)])
@@ -243,15 +240,16 @@ def sample(ensembles=1024, iterations=100):
         miss = start - (end + sigma2 * s1 - b1)
         gain = final + 0.5 * (jnp.sum(z * z, 1) - jnp.sum(miss * miss, 1) / (2 * sigma2)) - begin
         half = ensembles * pairs
-        delta = gain[:half] + gain[half:]
-        swap = (jnp.log(jax.random.uniform(keys[3], (half,))) < delta).reshape(ensembles, pairs, 1)
+        swap = (jnp.log(jax.random.uniform(keys[3], (half,))) < gain[:half] + gain[half:]).reshape(ensembles, pairs, 1)
         up, down = end[:half].reshape(ensembles, pairs, DIM), end[half:].reshape(ensembles, pairs, DIM)
         x = x.at[:, chain].set(jnp.where(swap, down, x[:, chain])).at[:, chain + 1].set(jnp.where(swap, up, x[:, chain + 1]))
-        return x.reshape(rows, DIM), jnp.mean(swap)
+        return x.reshape(rows, DIM)
 
     @functools.partial(jax.jit, donate_argnums=0)
     def burst(x, key):
-        return jax.lax.scan(iteration, x, (jax.random.split(key, iterations), jnp.arange(iterations) % 2 == 0))
+        # Odd pairs, then even ones.
+        both = lambda x, keys: (iteration(iteration(x, keys[0], 0), keys[1], 1), None)
+        return jax.lax.scan(both, x, jax.random.split(key, (iterations // 2, 2)))
 
     x, _ = jax.block_until_ready(burst(jax.random.normal(jax.random.key(5), (rows, DIM)), jax.random.key(6)))
     times = []

@@ -45,7 +45,7 @@ enum Engine<T: Real> {
         device: Arc<dyn Device<T>>,
         program: Box<dyn Program<T>>,
         parameters: Parameters<T>,
-        adam: Adam<T>,
+        adam: Box<Adam<T>>,
     },
     /// All lives on the device; a copy is fetched when asked for.
     Device { training: Box<dyn TrainingLoop<T>>, copy: OnceCell<Copy<T>> },
@@ -85,7 +85,7 @@ impl<T: Real> Trainer<T> {
             return Ok(Self { engine, gradients });
         }
         let program = device.compile(graph, &outputs)?;
-        let adam = Adam::new(config, &parameters);
+        let adam = Box::new(Adam::new(config, &parameters));
         Ok(Self { engine: Engine::Host { device, program, parameters, adam }, gradients })
     }
 

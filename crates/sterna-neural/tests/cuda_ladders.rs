@@ -8,15 +8,65 @@ use sterna::accelerators::{Cmcd, Identity};
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use sterna::paths::Geometric;
-use sterna::targets::Gmm;
+use sterna::targets::{Gmm, Normal};
 use sterna::{Batch, Ensemble, Schedule, Streams};
 use sterna_neural::{
-    CmcdNetwork, Cpu, Cuda, Hidden, LadderPlan, LadderSampler, Layout, MlpDriftConfig, NeuralDrift,
-    Parameters, Precision,
+    CmcdNetwork, Cpu, Cuda, GraphTarget, Hidden, LadderPlan, LadderSampler, Layout, MlpDriftConfig,
+    NeuralDrift, Parameters, Precision,
 };
 
-const BETAS: [f64; 6] = [0.0, 0.004, 0.02, 0.1, 0.4, 1.0];
 const DIM: usize = 10;
+const CHAINS: usize = 6;
+
+/// What is sampled: a mixture on a ladder that is too short, or a normal on a good one.
+#[derive(Clone, Copy)]
+enum Kind {
+    Mixture,
+    Normal,
+}
+
+impl Kind {
+    /// Precision of a mode, or of the normal.
+    fn precision(self) -> f64 {
+        match self {
+            Self::Mixture => 1600.0,
+            Self::Normal => 20.0,
+        }
+    }
+
+    /// Equal steps in the logarithm of the path's precision.
+    fn betas(self) -> Vec<f64> {
+        let p = self.precision();
+        let beta = |n: usize| (p.powf(n as f64 / (CHAINS - 1) as f64) - 1.0) / (p - 1.0);
+        (0..CHAINS).map(|n| if n + 1 == CHAINS { 1.0 } else { beta(n) }).collect()
+    }
+
+    fn schedule(self) -> Schedule {
+        Schedule::new(self.betas()).unwrap()
+    }
+
+    fn target(self) -> Arc<dyn GraphTarget> {
+        match self {
+            Self::Mixture => Arc::new(Gmm::paper(DIM)),
+            Self::Normal => Arc::new(Normal::isotropic(DIM, 20.0)),
+        }
+    }
+
+    fn path(self) -> Geometric {
+        match self {
+            Self::Mixture => Geometric::from_standard_normal(Gmm::paper(DIM)),
+            Self::Normal => Geometric::from_standard_normal(Normal::isotropic(DIM, 20.0)),
+        }
+    }
+
+    fn widths(self) -> Vec<f64> {
+        self.betas().iter().map(|b| 1.0 / (1.0 + (self.precision() - 1.0) * b)).collect()
+    }
+
+    fn sizes(self) -> StepSizes {
+        StepSizes::per_chain(self.widths().iter().map(|v| 0.3 * v.sqrt()).collect(), DIM)
+    }
+}
 
 fn gpu() -> Option<Cuda> {
     match Cuda::open(Precision::F32) {
@@ -28,23 +78,13 @@ fn gpu() -> Option<Cuda> {
     }
 }
 
-fn schedule() -> Schedule {
-    Schedule::new(BETAS.to_vec()).unwrap()
-}
-
-fn sizes() -> StepSizes {
-    let sizes = BETAS.iter().map(|b| 0.3 / (1.0 + 1600.0 * b).sqrt()).collect();
-    StepSizes::per_chain(sizes, DIM)
-}
-
 /// A controlled diffusion with lively weights, small enough to do no harm.
-fn transport(steps: usize) -> (CmcdNetwork, Parameters<f32>) {
+fn transport(kind: Kind, steps: usize) -> (CmcdNetwork, Parameters<f32>) {
     let mut layout = Layout::new();
     let config =
-        MlpDriftConfig { hidden: Hidden::new(2, 160), ..MlpDriftConfig::small(DIM, &BETAS).unwrap() };
+        MlpDriftConfig { hidden: Hidden::new(2, 160), ..MlpDriftConfig::small(DIM, &kind.betas()).unwrap() };
     let drift = config.build(&mut layout, "drift").unwrap();
-    let start: Vec<[f64; 2]> =
-        BETAS.windows(2).map(|b| [0.1 / (1.0 + 1600.0 * b[0]), 0.1 / (1.0 + 1600.0 * b[1])]).collect();
+    let start: Vec<[f64; 2]> = kind.widths().windows(2).map(|v| [0.1 * v[0], 0.1 * v[1]]).collect();
     let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &start);
     let mut weights = layout.initialise::<f32>(2);
     for (i, w) in weights.values_mut().iter_mut().enumerate().filter(|(_, w)| **w == 0.0) {
@@ -53,17 +93,17 @@ fn transport(steps: usize) -> (CmcdNetwork, Parameters<f32>) {
     (network, weights)
 }
 
-fn plan(ensembles: usize, steps: usize, seed: u64) -> LadderPlan {
+fn plan(kind: Kind, ensembles: usize, steps: usize, seed: u64) -> LadderPlan {
     LadderPlan {
         seed,
         ensembles,
-        schedule: schedule(),
-        sizes: sizes(),
+        schedule: kind.schedule(),
+        sizes: kind.sizes(),
         moves: 1,
         leapfrog_steps: 5,
         jitter: 0.5,
-        target: Arc::new(Gmm::paper(DIM)),
-        transport: (steps > 0).then(|| transport(steps)),
+        target: kind.target(),
+        transport: (steps > 0).then(|| transport(kind, steps)),
     }
 }
 
@@ -98,23 +138,23 @@ struct OnCpu {
 }
 
 impl OnCpu {
-    fn new(ensembles: usize, steps: usize, seed: u64) -> Self {
-        let path = Arc::new(Geometric::from_standard_normal(Gmm::paper(DIM)));
+    fn new(kind: Kind, ensembles: usize, steps: usize, seed: u64) -> Self {
+        let path = Arc::new(kind.path());
         let accelerator: Arc<dyn Accelerator> = match steps {
             0 => Arc::new(Identity),
             _ => {
-                let (network, weights) = transport(steps);
+                let (network, weights) = transport(kind, steps);
                 let drift =
                     NeuralDrift::<f32>::new(network.drift().clone(), weights.clone(), Arc::new(Cpu::new(1)));
                 Arc::new(Cmcd { steps: network.kernels(&weights, Arc::new(drift.unwrap())).unwrap() })
             }
         };
-        let explorer = Arc::new(Hmc { steps: 1, leapfrog_steps: 5, sizes: sizes(), jitter: 0.5 });
+        let explorer = Arc::new(Hmc { steps: 1, leapfrog_steps: 5, sizes: kind.sizes(), jitter: 0.5 });
         let streams = Streams::new(seed);
-        let ensemble = Ensemble::start(&*path, &streams, &schedule(), 0, ensembles).unwrap();
+        let ensemble = Ensemble::start(&*path, &streams, &kind.schedule(), 0, ensembles).unwrap();
         let work = Workspace::new(&ensemble);
-        let sampler = Sampler { path, schedule: schedule(), explorer, accelerator, streams };
-        let zeros = || vec![0.0; BETAS.len()];
+        let sampler = Sampler { path, schedule: kind.schedule(), explorer, accelerator, streams };
+        let zeros = || vec![0.0; CHAINS];
         let sums = Sums { rejection: zeros(), proposed: zeros(), acceptance: zeros(), tried: zeros() };
         Self { ensemble, sampler, work, sums }
     }
@@ -137,14 +177,30 @@ fn agreement(cpu: &Ensemble, (x, chain): &(Batch, Vec<usize>), tolerance: f64) -
 }
 
 #[test]
+fn the_kernels_compile() {
+    if let Err(error) = Cuda::compiler_version() {
+        return println!("skipped: {error}");
+    }
+    for (kind, steps) in [(Kind::Mixture, 0), (Kind::Normal, 2)] {
+        println!("{} sources", plan(kind, 20, steps, 1).compile_only(90).unwrap());
+    }
+}
+
+#[test]
 fn iterations_are_those_of_the_cpu() {
     let Some(gpu) = gpu() else { return };
     // The same random numbers and the same formulas: points differ by rounding, f32's where a drift moves them. A
     // swap whose log ratio lies within that of its threshold may go the other way: one in a thousand at most.
-    for (steps, tolerance) in [(0, 1e-9), (1, 1e-5), (3, 1e-5)] {
+    let cases = [
+        (Kind::Mixture, 0, 1e-9),
+        (Kind::Mixture, 1, 1e-5),
+        (Kind::Normal, 1, 1e-5),
+        (Kind::Normal, 3, 1e-5),
+    ];
+    for (kind, steps, tolerance) in cases {
         let ladders = 50;
-        let mut cpu = OnCpu::new(ladders, steps, 7);
-        let mut ours = LadderSampler::new(&gpu, plan(ladders, steps, 7)).unwrap();
+        let mut cpu = OnCpu::new(kind, ladders, steps, 7);
+        let mut ours = LadderSampler::new(&gpu, plan(kind, ladders, steps, 7)).unwrap();
         for (from, to) in [(0, 1), (1, 2), (2, 13)] {
             cpu.advance(from, to);
             ours.advance(to - from).unwrap();
@@ -159,12 +215,12 @@ fn iterations_are_those_of_the_cpu() {
 #[test]
 fn statistics_are_those_of_the_cpu_and_the_same_twice() {
     let Some(gpu) = gpu() else { return };
-    let (ladders, iterations) = (64, 400);
-    let mut cpu = OnCpu::new(ladders, 1, 1);
+    let (kind, ladders, iterations) = (Kind::Normal, 64, 400);
+    let mut cpu = OnCpu::new(kind, ladders, 1, 1);
     cpu.advance(0, iterations);
     // Other random numbers: a comparison of laws.
     let run = |seed: u64| {
-        let mut sampler = LadderSampler::new(&gpu, plan(ladders, 1, seed)).unwrap();
+        let mut sampler = LadderSampler::new(&gpu, plan(kind, ladders, 1, seed)).unwrap();
         sampler.advance(iterations).unwrap();
         (sampler.statistics().unwrap(), sampler.points().unwrap())
     };
@@ -175,22 +231,42 @@ fn statistics_are_those_of_the_cpu_and_the_same_twice() {
         (&again.rejection_rates, points_again.0.as_slice())
     );
     assert_eq!(ours.bad, 0);
-    for pair in 0..BETAS.len() - 1 {
-        let theirs = cpu.sums.rejection[pair] / cpu.sums.proposed[pair];
-        // 64 · 200 proposals of spread below ½, worth at least one independent one in ten each: six standard errors.
-        let bound = 6.0 * 0.5 * (2.0 * 10.0 / cpu.sums.proposed[pair]).sqrt();
-        println!("pair {pair}: {:.4} and {theirs:.4}, {bound:.4} allowed", ours.rejection_rates[pair]);
-        assert!((ours.rejection_rates[pair] - theirs).abs() < bound);
+    // Proposals of spread below ½, ten of them worth one independent one at least: six standard errors.
+    let bound = |n: f64| 6.0 * 0.5 * (2.0 * 10.0 / n).sqrt();
+    for pair in 0..CHAINS - 1 {
+        let n = cpu.sums.proposed[pair];
+        let theirs = cpu.sums.rejection[pair] / n;
+        println!("pair {pair}: {:.4} and {theirs:.4}, {:.4} allowed", ours.rejection_rates[pair], bound(n));
+        assert!((ours.rejection_rates[pair] - theirs).abs() < bound(n));
     }
-    for chain in 1..BETAS.len() {
-        let theirs = cpu.sums.acceptance[chain] / cpu.sums.tried[chain];
-        let bound = 6.0 * 0.5 * (2.0 * 10.0 / cpu.sums.tried[chain]).sqrt();
-        assert!((ours.acceptance[chain] - theirs).abs() < bound, "chain {chain}");
+    for chain in 1..CHAINS {
+        let n = cpu.sums.tried[chain];
+        let theirs = cpu.sums.acceptance[chain] / n;
+        assert!((ours.acceptance[chain] - theirs).abs() < bound(n), "chain {chain}");
     }
+    // Round trips come in tens a ladder; ladders are independent.
     let trips: i64 = ours.round_trips.iter().sum();
-    let theirs = cpu.ensemble.round_trips() as f64;
+    let theirs = cpu.ensemble.round_trips();
     println!("round trips {trips} and {theirs}");
-    assert!(
-        (trips as f64 - theirs).abs() < 6.0 * (2.0 * theirs.max(trips as f64) + 1.0).sqrt() + 0.2 * theirs
-    );
+    assert!(trips > 200 && (trips as f64 - theirs as f64).abs() < 6.0 * (2.0 * theirs as f64).sqrt());
+}
+
+#[test]
+fn log_z_is_right() {
+    let Some(gpu) = gpu() else { return };
+    let (ladders, iterations) = (256, 2000);
+    let mut sampler = LadderSampler::new(&gpu, plan(Kind::Normal, ladders, 0, 3)).unwrap();
+    sampler.advance(iterations).unwrap();
+    let log_z = sampler.statistics().unwrap().log_z;
+    // log Z = −½ d log λ, from independent ladders: five standard errors. The logarithm of a mean is too low by half its
+    // variance, which is added.
+    let truth = -0.5 * DIM as f64 * 20f64.ln();
+    for side in 0..2 {
+        let all: Vec<f64> = log_z.iter().map(|z| z[side]).collect();
+        let mean = all.iter().sum::<f64>() / ladders as f64;
+        let variance = all.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / (ladders - 1) as f64;
+        let (error, bias) = ((variance / ladders as f64).sqrt(), 0.5 * variance);
+        println!("log Z {mean:.4} ± {error:.4}, bias {bias:.4}, in truth {truth:.4}");
+        assert!(variance < 0.1 && (mean - truth).abs() < 5.0 * error + bias);
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Precision;
 use super::emit::{self, Source};
 use super::gpu::{Buffer, Gpu, Kernel, argument};
-use super::schedule::{Schedule, Spot, Work};
+use super::schedule::{Schedule, Spot, Terms, Work};
 use crate::graph::{Graph, Id, Value};
 use crate::host::HostFunction;
 use crate::{Real, Result};
@@ -14,7 +14,7 @@ use crate::{Real, Result};
 /// One entry of the launch order.
 enum Launch {
     Kernel(Kernel),
-    Sums { kernel: Kernel, tasks: Buffer, sums: Buffer, terms: Buffer },
+    Sums { kernel: Kernel, tasks: Buffer, sums: Buffer, terms: Buffer, partial: Buffer, tickets: Buffer },
     Host { out: usize, cols: usize, inputs: Vec<(usize, usize)>, function: Arc<dyn HostFunction> },
     Copy { from: usize, to: usize, len: usize },
 }
@@ -56,8 +56,15 @@ struct TileTask {
     sum: i32,
     m0: i32,
     n0: i32,
-    unused: i32,
+    part: i32,
+    parts: i32,
+    slot: i32,
 }
+
+/// Blocks that fill a GPU: where sums have fewer tiles, their rows are shared out.
+const BLOCKS: usize = 400;
+/// Rows that are worth a part.
+const PART_ROWS: usize = 256;
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Turn {
@@ -88,7 +95,7 @@ impl<T: Real> Built<T> {
         parameters: usize,
         precision: Precision,
     ) -> Result<Self> {
-        let schedule = Schedule::new::<T>(graph, outputs, rows, parameters)?;
+        let schedule = Schedule::new::<T>(graph, outputs, rows, parameters, gpu.arch())?;
         let own: Vec<Option<Source>> =
             (0..schedule.works.len()).map(|w| emit::source::<T>(&schedule, w, precision)).collect();
         let tables = emit::tables::<T>(precision, is_long(&schedule));
@@ -159,7 +166,7 @@ impl<T: Real> Built<T> {
         })
     }
 
-    fn sums(&self, all: &[(Id, Vec<(Option<Id>, Id)>)], tables: &str) -> Result<Launch> {
+    fn sums(&self, all: &[(Id, Terms)], tables: &str) -> Result<Launch> {
         let schedule = &self.schedule;
         let (mut tasks, mut sums, mut terms) = (vec![], vec![], vec![]);
         let numbers = 16 / T::BYTES;
@@ -194,16 +201,28 @@ impl<T: Real> Built<T> {
             let (tall, broad) = if product { (64, 64) } else { (m.max(1), 8) };
             for m0 in (0..m).step_by(tall) {
                 for n0 in (0..n).step_by(broad) {
-                    tasks.push(TileTask { sum, m0: m0 as i32, n0: n0 as i32, unused: 0 });
+                    let (m0, n0) = (m0 as i32, n0 as i32);
+                    tasks.push(TileTask { sum, m0, n0, part: 0, parts: 1, slot: 0 });
                 }
             }
         }
+        let is_product = |t: &TileTask| terms[sums[t.sum as usize].first as usize].a >= 0;
+        let tiles = tasks.iter().filter(|t| is_product(t)).count();
+        let (mut split, mut slots) = (Vec::new(), 0);
+        for task in &tasks {
+            let s = &sums[task.sum as usize];
+            let own = &terms[s.first as usize..(s.first + s.count) as usize];
+            let rows: usize = own.iter().map(|t: &Term| t.rows as usize).sum();
+            let most = (rows / own.len() / PART_ROWS).min(BLOCKS / tiles.max(1)).clamp(1, 8);
+            let parts = if is_product(task) { most as i32 } else { 1 };
+            for part in 0..parts {
+                split.push(TileTask { part, parts, slot: slots, ..*task });
+            }
+            slots += if parts > 1 { parts } else { 0 };
+        }
+        let mut tasks = split;
         // The long ones first, so that short ones fill the gaps.
-        tasks.sort_by_key(|t: &TileTask| {
-            let s = &sums[t.sum as usize];
-            let product = terms[s.first as usize].a >= 0;
-            (!product, -s.count)
-        });
+        tasks.sort_by_key(|t: &TileTask| (!is_product(t), -sums[t.sum as usize].count));
         let kernel = self.gpu.load(tables)?.kernel(
             "sums",
             [tasks.len(), 1],
@@ -215,6 +234,8 @@ impl<T: Real> Built<T> {
             tasks: upload(&self.gpu, &tasks)?,
             sums: upload(&self.gpu, &sums)?,
             terms: upload(&self.gpu, &terms)?,
+            partial: self.gpu.allocate(slots as usize * 4096 * T::BYTES)?,
+            tickets: self.gpu.allocate(slots as usize * 4)?,
         })
     }
 
@@ -289,8 +310,9 @@ impl<T: Real> Built<T> {
         for launch in &self.launches {
             match launch {
                 Launch::Kernel(kernel) => self.gpu.launch(kernel, &mut [argument(&mut arena)])?,
-                Launch::Sums { kernel, tasks, sums, terms } => {
-                    let [mut tasks, mut sums, mut terms] = [tasks, sums, terms].map(Buffer::pointer);
+                Launch::Sums { kernel, tasks, sums, terms, partial, tickets } => {
+                    let [mut tasks, mut sums, mut terms, mut partial, mut tickets] =
+                        [tasks, sums, terms, partial, tickets].map(Buffer::pointer);
                     self.gpu.launch(
                         kernel,
                         &mut [
@@ -298,6 +320,8 @@ impl<T: Real> Built<T> {
                             argument(&mut tasks),
                             argument(&mut sums),
                             argument(&mut terms),
+                            argument(&mut partial),
+                            argument(&mut tickets),
                         ],
                     )?;
                 }

@@ -19,8 +19,10 @@ pub(crate) fn compile(source: &str, arch: u32) -> Result<Vec<u8>> {
     let text = CString::new(source).expect("source without zeros");
     let failed = |e: result::NvrtcError| wrong("the run-time compiler failed", format!("{e:?}"));
     let program = result::create_program(&text, Some(c"sterna.cu")).map_err(failed)?;
+    // Hopper's own instructions are left out without the "a".
+    let own = if arch == 90 { "a" } else { "" };
     let options = [
-        format!("--gpu-architecture=sm_{arch}"),
+        format!("--gpu-architecture=sm_{arch}{own}"),
         "--std=c++17".into(),
         // Not every source uses all that the header offers.
         "-w".into(),

@@ -120,6 +120,11 @@ impl Gpu {
         &self.name
     }
 
+    /// Compute capability: 90 is Hopper.
+    pub fn arch(&self) -> u32 {
+        self.arch
+    }
+
     /// Makes this GPU the calling thread's.
     pub fn enter(&self) -> Result<()> {
         // SAFETY: the context is alive.

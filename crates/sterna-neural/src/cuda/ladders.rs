@@ -9,11 +9,12 @@ use sterna::explorers::StepSizes;
 use sterna::streams::Phase;
 use sterna::{Batch, Schedule};
 
+use super::Cuda;
 use super::built::{Built, upload};
+use super::compiler::compile_all;
 use super::gpu::{Buffer, Gpu, Kernel, Recording, argument};
-use super::{Cuda, batches::PHILOX, emit};
-use crate::conditions::Conditions;
-use crate::graph::{Graph, Value};
+use super::ladder_parts::{Half, LadderPointers, State, half, record_move, source};
+use crate::graph::Graph;
 use crate::losses::CmcdNetwork;
 use crate::parameters::Parameters;
 use crate::target::GraphTarget;
@@ -44,6 +45,24 @@ pub struct LadderPlan {
     pub transport: Option<(CmcdNetwork, Parameters<f32>)>,
 }
 
+impl LadderPlan {
+    /// Generates all kernels of the ladders and compiles them for a GPU generation (90 is Hopper), which needs no GPU.
+    /// Returns how many sources there are.
+    ///
+    /// # Errors
+    /// If there is no run-time compiler, or it refuses a kernel.
+    pub fn compile_only(&self, arch: u32) -> Result<usize> {
+        let steps = self.transport.as_ref().map_or(0, |(network, _)| network.steps());
+        let own = [source(self, steps, 2, 1), source(self, steps, 1, 2)];
+        let sources = [&own[0][..], &own[1]];
+        let compiled = compile_all(&sources, arch).into_iter().collect::<Result<Vec<_>>>()?.len();
+        let graph = Graph::new();
+        let outputs = record_move(&graph, &*self.target, self.leapfrog_steps);
+        let rows = self.ensembles * self.schedule.chains();
+        Ok(compiled + Cuda::compile_only::<f64>(&graph, &outputs, rows, Precision::F32, arch)?)
+    }
+}
+
 /// Sums over the iterations so far, ladder by ladder.
 #[derive(Clone, Debug)]
 pub struct LadderStatistics {
@@ -61,25 +80,6 @@ pub struct LadderStatistics {
     pub bad: i64,
 }
 
-/// Pointers of `kernels/ladders.cu`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct LadderPointers([u64; 30]);
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct JourneyPointers([u64; 18]);
-
-/// What odd, or even, iterations need for their journeys.
-struct Half {
-    pointers: JourneyPointers,
-    depart: Kernel,
-    walk: Option<(Kernel, Kernel)>,
-    decide: Kernel,
-    target: Option<Built<f64>>,
-    drift: Option<Built<f32>>,
-    _buffers: Vec<Buffer>,
-}
-
 /// Ladders on a GPU.
 pub struct LadderSampler {
     gpu: Arc<Gpu>,
@@ -95,24 +95,6 @@ pub struct LadderSampler {
     many: Option<Recording>,
     iterations: u64,
     _tables: Vec<Buffer>,
-}
-
-/// What changes from iteration to iteration.
-struct State {
-    x: Buffer,
-    log_target: Buffer,
-    score: Buffer,
-    chain_of: Buffer,
-    replica_of: Buffer,
-    direction: Buffer,
-    leg: Buffer,
-    round_trips: Buffer,
-    acceptance: Buffer,
-    rejection: Buffer,
-    weights: Buffer,
-    bad: Buffer,
-    accepted: Buffer,
-    iteration: Buffer,
 }
 
 impl LadderSampler {
@@ -317,157 +299,4 @@ impl LadderSampler {
             bad: bad.iter().sum(),
         })
     }
-}
-
-impl State {
-    fn new(gpu: &Arc<Gpu>, plan: &LadderPlan, rows: usize, dim: usize) -> Result<Self> {
-        let (chains, ladders) = (plan.schedule.chains(), plan.ensembles);
-        let pairs = chains - 1;
-        let own: Vec<i32> = (0..rows).map(|row| (row % chains) as i32).collect();
-        let direction: Vec<i32> = own.iter().map(|m| if m % 2 == 0 { 1 } else { -1 }).collect();
-        let no_weight: Vec<f64> =
-            (0..4 * ladders * pairs).map(|i| if i % 2 == 0 { f64::NEG_INFINITY } else { 0.0 }).collect();
-        Ok(Self {
-            x: gpu.allocate(8 * rows * dim)?,
-            log_target: gpu.allocate(8 * rows)?,
-            score: gpu.allocate(8 * rows * dim)?,
-            chain_of: upload(gpu, &own)?,
-            replica_of: upload(gpu, &own)?,
-            direction: upload(gpu, &direction)?,
-            leg: gpu.allocate(4 * rows)?,
-            round_trips: gpu.allocate(8 * ladders)?,
-            acceptance: gpu.allocate(8 * rows)?,
-            rejection: gpu.allocate(8 * ladders * pairs)?,
-            weights: upload(gpu, &no_weight)?,
-            bad: gpu.allocate(8 * rows)?,
-            accepted: gpu.allocate(8 * ladders * pairs)?,
-            iteration: gpu.allocate(8)?,
-        })
-    }
-
-    /// In the order of the kernels' structure.
-    fn pointers(&self) -> Vec<u64> {
-        let all = [
-            &self.x,
-            &self.log_target,
-            &self.score,
-            &self.chain_of,
-            &self.replica_of,
-            &self.direction,
-            &self.leg,
-            &self.round_trips,
-            &self.acceptance,
-            &self.rejection,
-            &self.weights,
-            &self.bad,
-            &self.accepted,
-            &self.iteration,
-        ];
-        all.into_iter().map(Buffer::pointer).collect()
-    }
-}
-
-/// Records a trajectory of leapfrog steps: inputs x, β, steps, momentum, and the target's answer at x; outputs the
-/// end, the target's answer there, and the log acceptance ratio.
-fn record_move<'g>(graph: &'g Graph, target: &dyn GraphTarget, leapfrog_steps: usize) -> Vec<Value<'g>> {
-    let dim = target.dim();
-    let (mut x, beta) = (graph.input("x", dim), graph.input("beta", 1));
-    let (h, mut v) = (graph.input("step", dim), graph.input("momentum", dim));
-    let (mut log_target, mut score) = (graph.input("log_target", 1), graph.input("score", dim));
-    let log_joint = |x: Value<'g>, v: Value<'g>, log_target: Value<'g>| {
-        (x.dot(x) * (beta - 1.0) - v.dot(v)) * 0.5 + beta * log_target
-    };
-    let path_score = |x: Value<'g>, score: Value<'g>| beta * (score + x) - x;
-    let start = log_joint(x, v, log_target);
-    for leap in 0..leapfrog_steps {
-        v = v + h * path_score(x, score) * if leap == 0 { 0.5 } else { 1.0 };
-        x = x + h * v;
-        (log_target, score) = (target.log_density(x), target.score(x));
-    }
-    v = v + h * path_score(x, score) * 0.5;
-    vec![x, log_target, score, log_joint(x, v, log_target) - start]
-}
-
-/// Source of the kernels for halves that propose `pairs` pairs from `first` on.
-fn source(plan: &LadderPlan, steps: usize, pairs: usize, first: usize) -> String {
-    let mut text = emit::preamble::<f64>(Precision::F32, true);
-    let mut define = |name: &str, value: String| text += &format!("#define {name} {value}\n");
-    define("D", plan.target.dim().to_string());
-    define("CHAINS", plan.schedule.chains().to_string());
-    define("LADDERS", plan.ensembles.to_string());
-    define("STEPS", steps.to_string());
-    define("SEED", format!("{}ull", plan.seed));
-    define("JITTER", format!("{:e}", plan.jitter));
-    define("P", pairs.to_string());
-    define("FIRST", first.to_string());
-    let phases = [
-        ("REFERENCE", Phase::Reference),
-        ("SWAP", Phase::Swap),
-        ("LOCAL", Phase::Local),
-        ("FORWARD", Phase::Forward),
-        ("BACKWARD", Phase::Backward),
-    ];
-    for (name, phase) in phases {
-        define(name, format!("{}u", phase as u16));
-    }
-    text + PHILOX + include_str!("kernels/ladders.cu")
-}
-
-fn half(gpu: &Arc<Gpu>, precision: Precision, plan: &LadderPlan, steps: usize, first: usize) -> Result<Half> {
-    let (chains, dim, ladders) = (plan.schedule.chains(), plan.target.dim(), plan.ensembles);
-    let pairs = (first..chains).step_by(2).count();
-    let journeys = (2 * ladders * pairs).max(1);
-    let (target, drift) = match &plan.transport {
-        None => (None, None),
-        Some((network, weights)) => {
-            let graph = Graph::new();
-            let x = graph.input("x", dim);
-            let outputs = [plan.target.log_density(x), plan.target.score(x)];
-            let target = Built::<f64>::new(gpu, &graph, &outputs, journeys, 0, Precision::F32)?;
-            let graph = Graph::new();
-            let conditions = Conditions::inputs(&graph);
-            let outputs = [network.drift().record(&conditions, graph.input("x", dim))];
-            let count = weights.values().len();
-            let drift = Built::<f32>::new(gpu, &graph, &outputs, journeys, count, precision)?;
-            drift.arena().write(0, weights.values())?;
-            drift.queue_weights()?;
-            (Some(target), Some(drift))
-        }
-    };
-    let at = |offset: usize| target.as_ref().map_or(0, |t| t.arena().pointer() + 8 * offset as u64);
-    let drift_at = |offset: usize| drift.as_ref().map_or(0, |d| d.arena().pointer() + 4 * offset as u64);
-    let mut pointers = vec![0u64; 8];
-    if let (Some(target), Some(drift)) = (&target, &drift) {
-        pointers[0] = at(target.input(0));
-        pointers[1] = at(target.output(0).0);
-        pointers[2] = at(target.output(1).0);
-        for k in 0..4 {
-            pointers[3 + k] = drift_at(drift.input(k));
-        }
-        pointers[7] = drift_at(drift.output(0).0);
-    }
-    let matrix = 8 * journeys * dim;
-    let vector = 8 * journeys;
-    let sizes = [vector, matrix, matrix, matrix, vector, vector, vector, vector, vector, matrix];
-    // row, x, before, score, start, squares, log_ratio, log_weight, log_target, end_score
-    let buffers = sizes.map(|bytes| gpu.allocate(bytes)).into_iter().collect::<Result<Vec<_>>>()?;
-    pointers.extend(buffers.iter().map(Buffer::pointer));
-    let module = gpu.load(&source(plan, steps, pairs, first))?;
-    let warps = |rows: usize| [rows.div_ceil(4), 1];
-    let walk = match steps {
-        0 => None,
-        _ => Some((
-            module.kernel("walk", warps(journeys), 128, 0)?,
-            module.kernel("weigh", warps(journeys), 128, 0)?,
-        )),
-    };
-    Ok(Half {
-        pointers: JourneyPointers(pointers.try_into().expect("one for each field")),
-        depart: module.kernel("depart", warps(journeys), 128, 0)?,
-        walk,
-        decide: module.kernel("decide", warps(ladders), 128, 0)?,
-        target,
-        drift,
-        _buffers: buffers,
-    })
 }

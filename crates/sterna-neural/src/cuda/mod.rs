@@ -7,8 +7,12 @@ mod built;
 mod compiler;
 mod emit;
 mod gpu;
+mod ladder_parts;
 mod ladders;
+mod large_product;
+mod placement;
 mod program;
+mod row_kernel;
 mod schedule;
 mod search;
 mod training;
@@ -19,6 +23,7 @@ use crate::device::{Device, Program, TrainingLoop};
 use crate::graph::{Graph, Value};
 use crate::optimiser::AdamConfig;
 use crate::parameters::Parameters;
+use crate::recipe::Recipe;
 use crate::{Precision, Real, Result};
 use gpu::Gpu;
 pub use ladders::{LadderPlan, LadderSampler, LadderStatistics};
@@ -67,8 +72,26 @@ impl Cuda {
         precision: Precision,
         arch: u32,
     ) -> Result<usize> {
-        let schedule = schedule::Schedule::new::<T>(graph, outputs, rows, 0)?;
+        let schedule = schedule::Schedule::new::<T>(graph, outputs, rows, 0, arch)?;
         let sources = built::sources::<T>(&schedule, precision);
+        let sources: Vec<&str> = sources.iter().map(|s| &s[..]).collect();
+        compiler::compile_all(&sources, arch).into_iter().collect::<Result<Vec<_>>>().map(|all| all.len())
+    }
+}
+
+impl Cuda {
+    /// As [`compile_only`](Self::compile_only), for what training needs beside its loss: batches and the optimiser.
+    ///
+    /// # Errors
+    /// If there is no run-time compiler, or it refuses a kernel.
+    pub fn compile_training_only(recipe: &Recipe, config: &AdamConfig, arch: u32) -> Result<usize> {
+        let preamble = emit::preamble::<f32>(Precision::F32, true);
+        let places: Vec<usize> = (0..recipe.fields.len()).map(|k| 1000 * k).collect();
+        let sources = [
+            batches::source(&preamble, recipe, &places),
+            training::optimiser_source::<f32>(config, Precision::F32, [1000, 1000, 3000]),
+            training::optimiser_source::<f64>(config, Precision::F32, [1000, 1000, 3000]),
+        ];
         let sources: Vec<&str> = sources.iter().map(|s| &s[..]).collect();
         compiler::compile_all(&sources, arch).into_iter().collect::<Result<Vec<_>>>().map(|all| all.len())
     }

@@ -51,7 +51,7 @@ pub(super) struct CudaProgram<T: Real> {
 impl<T: Real> CudaProgram<T> {
     pub fn new(gpu: &Arc<Gpu>, precision: Precision, graph: &Graph, outputs: &[Value]) -> Result<Self> {
         // Whatever is wrong with the graph is known now, not at the first run.
-        super::schedule::Schedule::new::<T>(graph, outputs, 1, 0)?;
+        super::schedule::Schedule::new::<T>(graph, outputs, 1, 0, gpu.arch())?;
         Ok(Self {
             gpu: gpu.clone(),
             precision,

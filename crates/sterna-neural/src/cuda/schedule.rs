@@ -7,20 +7,20 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::graph::{Graph, Id, Value};
-use crate::op::{Binary, Op, Rows, Shape, Unary};
-use crate::plan::{Kernel, Plan, elementwise_inputs, pack_intervals};
+use crate::op::{Binary, Op, Shape, Unary};
+use crate::plan::{Kernel, Plan, elementwise_inputs};
 use crate::{Real, Result};
 
 /// A product by a matrix with more numbers than this is a kernel of its own.
 const SMALL_MATRIX: usize = 20_000;
-/// Sums of so few terms read a transposed matrix well enough as it is.
-const SHORT_SUM: usize = 16;
 /// Most steps of one kernel: more take too long to compile.
 const MOST_STEPS: usize = 120;
-/// Bytes of shared memory that the values of a row kernel may take.
-const SHARED_BYTES: usize = 72 << 10;
-/// Threads of a row kernel's block.
+/// Most threads of a row kernel's block.
 pub(super) const THREADS: usize = 512;
+/// The GPU generation whose matrix units read shared memory.
+const HOPPER: u32 = 90;
+/// Rows from which on even rather small matrices are kernels of their own.
+const MANY_ROWS: usize = 4096;
 
 /// a · b (+ init); b is k × n after transposing.
 #[derive(Clone, Debug)]
@@ -34,6 +34,9 @@ pub(super) struct Product {
     pub n: usize,
 }
 
+/// Terms aᵀ·b of a sum over rows, or b where there is no a.
+pub(super) type Terms = Vec<(Option<Id>, Id)>;
+
 /// One step of a kernel.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
@@ -43,7 +46,7 @@ pub(super) enum Task {
     /// Any other single operation.
     Single(Id),
     /// Sums over fixed rows.
-    Reduce(Id, Vec<(Option<Id>, Id)>),
+    Reduce(Id, Terms),
 }
 
 /// One launch, or one call on the host.
@@ -56,7 +59,7 @@ pub(super) enum Work {
     /// A large product and the elementwise values that follow.
     Product(Product, Vec<Id>),
     /// Sums over the batch.
-    Sums(Vec<(Id, Vec<(Option<Id>, Id)>)>),
+    Sums(Vec<(Id, Terms)>),
     /// A host function.
     Host(Id, usize, Vec<Id>),
     /// A value copied to an output.
@@ -100,6 +103,8 @@ pub(super) struct Schedule {
     pub rows: usize,
     /// Rows of a block of a row kernel.
     pub block_rows: usize,
+    /// Whether the GPU has matrix units that read shared memory, and the numbers are f32.
+    pub hopper: bool,
     /// Numbers per row of shared memory of each row kernel.
     pub shared: HashMap<usize, usize>,
     pub outputs: Vec<(usize, Shape)>,
@@ -114,7 +119,13 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// `parameters`: how many there are, if more than the computation reads.
-    pub fn new<T: Real>(graph: &Graph, outputs: &[Value], rows: usize, parameters: usize) -> Result<Self> {
+    pub fn new<T: Real>(
+        graph: &Graph,
+        outputs: &[Value],
+        rows: usize,
+        parameters: usize,
+        arch: u32,
+    ) -> Result<Self> {
         let plan = Plan::new(graph, outputs)?;
         let block_rows = match rows {
             0..256 => 1,
@@ -129,6 +140,7 @@ impl Schedule {
             turned: vec![],
             rows,
             block_rows,
+            hopper: arch == HOPPER && T::BYTES == 4,
             shared: HashMap::new(),
             outputs: vec![],
             inputs: vec![],
@@ -296,9 +308,10 @@ impl Schedule {
         let mut queue: VecDeque<(Task, Option<Vec<Id>>)> =
             phase.rows.iter().filter_map(|s| self.task(plan, s)).map(|task| (task, None)).collect();
         let mut together: Vec<Task> = Vec::new();
+        let small = if self.rows < MANY_ROWS { SMALL_MATRIX } else { SMALL_MATRIX / 2 };
         while let Some((task, followers)) = queue.pop_front() {
             let product = match &task {
-                Task::Product(p) if p.k * p.n > SMALL_MATRIX => p.clone(),
+                Task::Product(p) if p.k * p.n > small => p.clone(),
                 _ => {
                     together.push(task);
                     if together.len() == MOST_STEPS {
@@ -393,227 +406,5 @@ impl Schedule {
             }
         }
         found
-    }
-
-    /// Numbers that a value takes in the arena.
-    fn len(&self, id: Id) -> usize {
-        let shape = self.shape(id);
-        let rows = if shape.rows.is_batch() { self.padded_rows() } else { 1 };
-        rows * shape.group_len()
-    }
-
-    /// Rows that batch values have room for: whole blocks.
-    pub fn padded_rows(&self) -> usize {
-        self.rows.next_multiple_of(16)
-    }
-
-    fn take(&mut self, len: usize) -> usize {
-        let at = self.arena;
-        // Whole cache lines.
-        self.arena += len.next_multiple_of(32);
-        at
-    }
-
-    fn place(&mut self, graph: &Graph, plan: &Plan, outputs: &[Id], bytes: usize) {
-        self.parameters = plan.parameters.max(self.parameters);
-        self.take(self.parameters);
-        for (_, cols) in graph.inputs() {
-            let at = self.take(cols * self.padded_rows());
-            self.inputs.push(at);
-        }
-        for i in 0..self.nodes.len() {
-            let id = Id(i as u32);
-            match self.nodes[i].0 {
-                Op::Input(k) => {
-                    self.spots.insert(id, Spot::Memory(self.inputs[k]));
-                }
-                Op::Parameter(offset) => {
-                    self.spots.insert(id, Spot::Memory(offset));
-                }
-                Op::Constant(c) if !self.spots.contains_key(&id) => {
-                    let values = graph.constant_values(c);
-                    let at = self.take(values.len());
-                    self.constants.push((at, values.to_vec()));
-                    self.spots.insert(id, Spot::Memory(at));
-                }
-                _ => {}
-            }
-        }
-        self.place_outputs(outputs);
-        self.place_values(bytes);
-        self.place_turned();
-    }
-
-    /// Fixed outputs lie one after the other, so that gradients form one vector.
-    fn place_outputs(&mut self, outputs: &[Id]) {
-        let fixed: usize =
-            outputs.iter().filter(|id| !self.shape(**id).rows.is_batch()).map(|id| self.len(*id)).sum();
-        let mut next = self.take(fixed);
-        for (k, &id) in outputs.iter().enumerate() {
-            let shape = self.shape(id);
-            let at = if shape.rows.is_batch() {
-                self.take(self.len(id))
-            } else {
-                next += shape.group_len();
-                next - shape.group_len()
-            };
-            self.outputs.push((at, shape));
-            let produced = self.works.iter().any(|w| self.produces(w, id));
-            if produced && !matches!(self.spots.get(&id), Some(Spot::Memory(_))) {
-                self.spots.insert(id, Spot::Memory(at));
-            } else {
-                self.works.push(Work::Copy(id, k));
-            }
-        }
-    }
-
-    fn produces(&self, work: &Work, id: Id) -> bool {
-        match work {
-            Work::Rows(tasks) | Work::Fixed(tasks) => tasks.iter().any(|t| Self::writes(t).contains(&id)),
-            Work::Product(p, group) => p.out == id || group.contains(&id),
-            Work::Sums(sums) => sums.iter().any(|(out, _)| *out == id),
-            Work::Host(out, ..) => *out == id,
-            Work::Copy(..) => false,
-        }
-    }
-
-    /// Work and step at which each value is read; steps of a row kernel count, of others not.
-    fn uses(&self) -> HashMap<Id, Vec<(usize, usize)>> {
-        let mut uses: HashMap<Id, Vec<(usize, usize)>> = HashMap::new();
-        for (w, work) in self.works.iter().enumerate() {
-            let mut add = |ids: Vec<Id>, step: usize| {
-                for id in ids {
-                    uses.entry(id).or_default().push((w, step));
-                }
-            };
-            let roots = |ids: &[Id]| ids.iter().map(|&id| self.view(id).root).collect::<Vec<_>>();
-            match work {
-                Work::Rows(tasks) | Work::Fixed(tasks) => {
-                    tasks.iter().enumerate().for_each(|(s, task)| add(self.reads(task), s));
-                }
-                Work::Product(p, group) => {
-                    add(self.reads(&Task::Product(p.clone())), 1);
-                    add(self.reads(&Task::Group(group.clone())), 0);
-                }
-                Work::Sums(sums) => {
-                    sums.iter()
-                        .for_each(|(out, terms)| add(self.reads(&Task::Reduce(*out, terms.clone())), 0));
-                }
-                Work::Host(_, _, inputs) => add(roots(inputs), 0),
-                Work::Copy(id, _) => add(roots(&[*id]), 0),
-            }
-        }
-        uses
-    }
-
-    fn place_values(&mut self, bytes: usize) {
-        let uses = self.uses();
-        let none = Vec::new();
-        for w in 0..self.works.len() {
-            let work = self.works[w].clone();
-            let used = |id: Id| uses.get(&id).unwrap_or(&none);
-            match &work {
-                Work::Rows(tasks) | Work::Fixed(tasks) => {
-                    let rows = matches!(work, Work::Rows(_));
-                    let mut shared = Vec::new();
-                    for (s, task) in tasks.iter().enumerate() {
-                        for id in Self::writes(task) {
-                            if self.spots.contains_key(&id) {
-                                continue;
-                            }
-                            let used = used(id);
-                            if matches!(task, Task::Group(_)) && used.iter().all(|u| *u == (w, s)) {
-                                self.spots.insert(id, Spot::Register);
-                            } else if rows && used.iter().all(|u| u.0 == w) {
-                                let last = used.iter().map(|u| u.1).max().unwrap_or(s);
-                                let units = self.shape(id).group_len().next_multiple_of(4);
-                                shared.push((id, units, s, last));
-                            } else {
-                                self.place_in_memory(id);
-                            }
-                        }
-                    }
-                    self.place_shared(w, shared, bytes);
-                }
-                Work::Product(p, group) => {
-                    for &id in [p.out].iter().chain(group) {
-                        if self.spots.contains_key(&id) {
-                            continue;
-                        }
-                        if used(id).iter().all(|u| *u == (w, 0)) {
-                            self.spots.insert(id, Spot::Register);
-                        } else {
-                            self.place_in_memory(id);
-                        }
-                    }
-                }
-                Work::Sums(sums) => sums.iter().for_each(|(out, _)| self.place_in_memory(*out)),
-                Work::Host(out, ..) => self.place_in_memory(*out),
-                Work::Copy(..) => {}
-            }
-        }
-    }
-
-    fn place_in_memory(&mut self, id: Id) {
-        if !self.spots.contains_key(&id) {
-            let at = self.take(self.len(id));
-            self.spots.insert(id, Spot::Memory(at));
-        }
-    }
-
-    /// Shared memory for as many values as fit; those that are kept longest go to memory.
-    fn place_shared(&mut self, work: usize, mut items: Vec<(Id, usize, usize, usize)>, bytes: usize) {
-        let most = SHARED_BYTES / bytes / self.block_rows;
-        items.sort_by_key(|&(_, units, first, last)| (last - first + 1) * units);
-        loop {
-            let (offsets, total) = pack_intervals(&items, 0);
-            if total <= most {
-                for ((id, ..), offset) in items.iter().zip(offsets) {
-                    self.spots.insert(*id, Spot::Shared(offset));
-                }
-                self.shared.insert(work, total);
-                return;
-            }
-            let keep = items.len() - items.len().div_ceil(16);
-            for (id, ..) in items.split_off(keep) {
-                self.place_in_memory(id);
-            }
-        }
-    }
-
-    /// Small weights that a row kernel multiplies by transposed.
-    fn place_turned(&mut self) {
-        let mut wanted = Vec::new();
-        for work in &self.works {
-            if let Work::Rows(tasks) = work {
-                for task in tasks {
-                    if let Task::Product(p) = task
-                        && p.transposed
-                        && p.k > SHORT_SUM
-                        && matches!(self.op(p.b), Op::Parameter(_) | Op::Constant(_))
-                        && !wanted.contains(&p.b)
-                    {
-                        wanted.push(p.b);
-                    }
-                }
-            }
-        }
-        for source in wanted {
-            let to = self.take(self.shape(source).group_len());
-            self.turned.push(Turned { source, to });
-        }
-    }
-
-    /// Where the transposed copy of a matrix lies, if there is one.
-    pub fn turned_at(&self, source: Id) -> Option<usize> {
-        self.turned.iter().find(|t| t.source == source).map(|t| t.to)
-    }
-
-    /// Rows of a value in one block of a row kernel.
-    pub fn rows_in_block(&self, rows: Rows) -> usize {
-        match rows {
-            Rows::Fixed(n) => n,
-            Rows::Batch(group) => group * self.block_rows,
-        }
     }
 }

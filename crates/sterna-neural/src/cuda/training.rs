@@ -109,7 +109,9 @@ impl<T: Real> CudaTraining<T> {
         let outputs: Vec<Value> = self.outputs.iter().map(|&id| self.graph.value(id)).collect();
         let built = Built::new(&self.gpu, &self.graph, &outputs, rows, self.count, self.precision)?;
         built.arena().write(0, &current)?;
-        let optimiser = self.gpu.load(&self.optimiser_source(&built))?;
+        let gradient = if self.gradients > 0 { built.output(0).0 } else { 0 };
+        let places = [self.count, gradient, built.output(self.gradients).0];
+        let optimiser = self.gpu.load(&optimiser_source::<T>(&self.config, self.precision, places))?;
         let measure = optimiser.kernel("measure", [SUM_BLOCKS.min(self.count.div_ceil(256)), 1], 256, 0)?;
         let adam = optimiser.kernel("adam", [self.count.div_ceil(256), 1], 256, 0)?;
         let draw = match &self.recipe {
@@ -125,37 +127,6 @@ impl<T: Real> CudaTraining<T> {
         };
         self.prepared = Some(Prepared { built, measure, adam, draw, one: None, many: None });
         Ok(())
-    }
-
-    fn optimiser_source(&self, built: &Built<T>) -> String {
-        let c = &self.config;
-        let (decay_steps, floor) = match c.decay {
-            Decay::Constant => (0.0, 1.0),
-            Decay::Cosine { steps, floor } => (steps.max(1) as f64, floor),
-        };
-        let gradient = if self.gradients > 0 { built.output(0).0 } else { 0 };
-        let loss = built.output(self.gradients).0;
-        let mut text = emit::preamble::<T>(self.precision, true);
-        for (name, value) in [
-            ("WARM_UP", c.warm_up as f64),
-            ("DECAY_STEPS", decay_steps),
-            ("FLOOR", floor),
-            ("CLIP", c.clip),
-            ("LEARNING_RATE", c.learning_rate),
-            ("FIRST", c.first_decay),
-            ("SECOND", c.second_decay),
-            ("EPSILON", c.epsilon),
-            ("AVERAGE", c.average),
-            ("PATIENCE", c.patience as f64),
-        ] {
-            text += &format!("#define {name} {value:e}\n");
-        }
-        for (name, value) in
-            [("COUNT", self.count), ("GRADIENT", gradient), ("LOSS", loss), ("LOSSES", LOSSES)]
-        {
-            text += &format!("#define {name} {value}ll\n");
-        }
-        text + include_str!("kernels/optimiser.cu")
     }
 
     fn prepared(&self) -> &Prepared<T> {
@@ -259,6 +230,34 @@ impl<T: Real> CudaTraining<T> {
         }
         Ok(())
     }
+}
+
+/// Source of the optimiser; `places` are the number of parameters, and where gradient and loss lie in the arena.
+pub(super) fn optimiser_source<T: Real>(c: &AdamConfig, precision: Precision, places: [usize; 3]) -> String {
+    let (decay_steps, floor) = match c.decay {
+        Decay::Constant => (0.0, 1.0),
+        Decay::Cosine { steps, floor } => (steps.max(1) as f64, floor),
+    };
+    let mut text = emit::preamble::<T>(precision, true);
+    for (name, value) in [
+        ("WARM_UP", c.warm_up as f64),
+        ("DECAY_STEPS", decay_steps),
+        ("FLOOR", floor),
+        ("CLIP", c.clip),
+        ("LEARNING_RATE", c.learning_rate),
+        ("FIRST", c.first_decay),
+        ("SECOND", c.second_decay),
+        ("EPSILON", c.epsilon),
+        ("AVERAGE", c.average),
+        ("PATIENCE", c.patience as f64),
+    ] {
+        text += &format!("#define {name} {value:e}\n");
+    }
+    let [count, gradient, loss] = places;
+    for (name, value) in [("COUNT", count), ("GRADIENT", gradient), ("LOSS", loss), ("LOSSES", LOSSES)] {
+        text += &format!("#define {name} {value}ll\n");
+    }
+    text + include_str!("kernels/optimiser.cu")
 }
 
 impl<T: Real> TrainingLoop<T> for CudaTraining<T> {

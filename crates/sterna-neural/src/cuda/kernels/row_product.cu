@@ -1,6 +1,4 @@
-// A product whose matrix is small, inside a kernel that takes a few rows through many steps.
-
-#define THREADS 512
+// A product whose matrix is small, inside a kernel that takes a few rows through many steps. THREADS is defined before.
 
 template <int BYTES> struct alignas(BYTES) Pack16 {
     T v[BYTES / sizeof(T)];

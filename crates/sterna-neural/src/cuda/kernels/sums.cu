@@ -8,12 +8,13 @@ struct Sum {
     long long out;
     int m, n, first, count;
 };
+// Part `part` of `parts` of the terms' rows; `slot` is where the tile's parts meet.
 struct Task {
-    int sum, m0, n0, unused;
+    int sum, m0, n0, part, parts, slot;
 };
 
 extern "C" __global__ void __launch_bounds__(TILE_THREADS, 2)
-    sums(T *A, const Task *tasks, const Sum *sums, const Term *terms) {
+    sums(T *A, const Task *tasks, const Sum *sums, const Term *terms, T *partial, unsigned *tickets) {
     extern __shared__ __align__(16) unsigned char shared_bytes[];
     T *shared = (T *)shared_bytes;
     const Task task = tasks[blockIdx.x];
@@ -41,14 +42,40 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, 2)
     tile.clear();
     for (int k = s.first; k < s.first + s.count; k++) {
         const Term t = terms[k];
-        const Side a{A + t.a + task.m0, t.lda, s.m - task.m0, t.wide & 1};
-        const Side b{A + t.b + task.n0, t.ldb, s.n - task.n0, t.wide & 2};
-        tile.template add<false, false>(a, b, t.rows, shared);
+        // Whole groups of 64 rows, so that a part's sums do not depend on how many parts there are elsewhere.
+        const int groups = (t.rows + 63) / 64;
+        const int from = groups * task.part / task.parts * 64;
+        const int end = groups * (task.part + 1) / task.parts * 64, to = end < t.rows ? end : t.rows;
+        const Side a{A + t.a + (I)from * t.lda + task.m0, t.lda, s.m - task.m0, t.wide & 1};
+        const Side b{A + t.b + (I)from * t.ldb + task.n0, t.ldb, s.n - task.n0, t.wide & 2};
+        if (to > from) tile.template add<false, false>(a, b, to - from, shared);
     }
-    tile.each(shared, [&](int m, int n, T value) {
-        m += task.m0, n += task.n0;
-        if (m < s.m && n < s.n) A[s.out + (I)m * s.n + n] = value;
-    });
+    if (task.parts == 1) {
+        tile.each(shared, [&](int m, int n, T value) {
+            m += task.m0, n += task.n0;
+            if (m < s.m && n < s.n) A[s.out + (I)m * s.n + n] = value;
+        });
+        return;
+    }
+    // The last part to come joins all of them, in their order.
+    T *const tiles = partial + (I)task.slot * 4096;
+    tile.each(shared, [&](int m, int n, T value) { tiles[task.part * 4096 + m * 64 + n] = value; });
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(tickets + task.slot, 1) == task.parts - 1;
+        if (last) tickets[task.slot] = 0;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    for (int u = threadIdx.x; u < 4096; u += TILE_THREADS) {
+        const int m = task.m0 + u / 64, n = task.n0 + u % 64;
+        T sum = T(0);
+        for (int part = 0; part < task.parts; part++) sum += __ldcg(tiles + part * 4096 + u);
+        if (m < s.m && n < s.n) A[s.out + (I)m * s.n + n] = sum;
+    }
 }
 
 // Transposed copies of weights, for products the other way; 32 × 32 numbers a block.
