@@ -185,13 +185,9 @@ pub trait Watcher {
 pub fn run(request: &Request, watcher: &mut dyn Watcher) -> Result<Outcome, JobError> {
     let budget = request.budget;
     let store = store(&request.out, budget);
-    let mut cells: Vec<Cell> = Vec::new();
-    for cell in request.experiments.iter().flat_map(|e| e.cells(budget)) {
-        if !cells.iter().any(|c| c.name == cell.name) {
-            cells.push(cell);
-        }
-    }
-    let missing = store.missing(&cells, |cell| cell.name.contains(&request.only));
+    let asked: Vec<Cell> = request.experiments.iter().flat_map(|e| e.cells(budget)).collect();
+    let is_wanted = |cell: &Cell| asked.contains(cell) && cell.name.contains(&request.only);
+    let missing = store.missing(&all_cells(budget), is_wanted);
     watcher.begin(&missing);
     if !missing.is_empty() {
         store.note_machine(request.jobs)?;
@@ -200,6 +196,17 @@ pub fn run(request: &Request, watcher: &mut dyn Watcher) -> Result<Outcome, JobE
     write_page(&request.out)?;
     let sections = request.experiments.iter().map(|e| e.section(budget, &store)).collect();
     Ok(Outcome { sections, page: request.out.join("reproduction.html") })
+}
+
+/// The runs of all experiments, each once: a run that one asks for may need a transport of another's.
+fn all_cells(budget: Budget) -> Vec<Cell> {
+    let mut out: Vec<Cell> = Vec::new();
+    for cell in Experiment::ALL.iter().flat_map(|e| e.cells(budget)) {
+        if !out.iter().any(|c| c.name == cell.name) {
+            out.push(cell);
+        }
+    }
+    out
 }
 
 fn store(out: &Path, budget: Budget) -> Store {
@@ -237,18 +244,14 @@ mod tests {
     #[test]
     fn a_name_means_one_cell_whoever_asks_for_it() {
         for budget in Budget::ALL {
-            let mut seen: Vec<Cell> = Vec::new();
-            for experiment in Experiment::ALL {
-                let cells = experiment.cells(budget);
-                for cell in &cells {
-                    let same = seen.iter().find(|c| c.name == cell.name);
-                    assert!(same.is_none_or(|c| c == cell), "{} is two things", cell.name);
-                    cell.config.settings().expect("a cell can be run");
-                    // What it needs is part of the same experiment, so that it can be made by itself.
-                    let needed = cell.transport_of.as_ref();
-                    assert!(needed.is_none_or(|n| cells.iter().any(|c| c.name == *n)), "{}", cell.name);
-                }
-                seen.extend(cells);
+            let all = all_cells(budget);
+            let named = |name: &str| all.iter().find(|c| c.name == name);
+            for cell in Experiment::ALL.iter().flat_map(|e| e.cells(budget)) {
+                assert!(named(&cell.name) == Some(&cell), "{} is two things", cell.name);
+                cell.config.settings().expect("a cell can be run");
+                let needed =
+                    cell.transport_of.as_ref().map(|name| named(name).expect("made by some experiment"));
+                assert!(needed.is_none_or(|c| c.config.trains()), "{} gets no transport", cell.name);
             }
         }
     }
