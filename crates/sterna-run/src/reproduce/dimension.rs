@@ -41,6 +41,13 @@ pub fn cells(budget: Budget) -> Vec<Cell> {
     pairs.map(|(d, steps)| cell(d, steps, budget)).collect()
 }
 
+/// Rates of one K against the dimension: as counted, and divided by the evaluations of a swap.
+struct Line {
+    name: String,
+    rates: Vec<(f64, f64)>,
+    normalised: Vec<(f64, f64)>,
+}
+
 /// Rates against the dimension.
 pub fn section(budget: Budget, store: &Store) -> Section {
     let dimensions = dimensions(budget);
@@ -71,18 +78,21 @@ pub fn section(budget: Budget, store: &Store) -> Section {
                 "compute_normalised": paper}));
         }
         rows.push(row);
-        lines.push((name(steps), rates, normalised));
+        lines.push(Line { name: name(steps), rates, normalised });
     }
     let chart = |id: &str, title: &str, normal: bool| {
-        let all =
-            lines.iter().flat_map(|(_, a, b)| if normal { b } else { a }).map(|p| p.1).filter(|r| *r > 0.0);
+        let all = lines
+            .iter()
+            .flat_map(|l| if normal { &l.normalised } else { &l.rates })
+            .map(|p| p.1)
+            .filter(|r| *r > 0.0);
         let (low, high) = all.fold((1f64, 1e-6f64), |(low, high), r| (low.min(r), high.max(r)));
         let ticks = dimensions.iter().map(|d| (*d as f64, d.to_string())).collect();
         let last = *dimensions.last().expect("some dimension") as f64;
         let x = Axis::log("dimension d", 1.8, 1.1 * last).ticks(ticks);
         let mut chart =
             Chart::new(id, title, x, Axis::log("round trips per iteration", 0.7 * low, 1.4 * high));
-        for ((name, rates, normalised), class) in lines.iter().zip(["c5", "faint", "c1", "c3", "c2"]) {
+        for (Line { name, rates, normalised }, class) in lines.iter().zip(["c5", "faint", "c1", "c3", "c2"]) {
             let points = if normal { normalised } else { rates };
             chart.line(class, points);
             points.iter().for_each(|p| chart.dot(class, p.0, p.1, 3.0));
@@ -118,13 +128,13 @@ pub fn section(budget: Budget, store: &Store) -> Section {
 }
 
 /// More steps, more round trips, in every dimension.
-fn monotone(lines: &[(String, Vec<(f64, f64)>, Vec<(f64, f64)>)]) -> Vec<Check> {
-    let complete = lines.iter().all(|l| l.1.len() == lines[0].1.len());
-    if lines[0].1.is_empty() || !complete {
+fn monotone(lines: &[Line]) -> Vec<Check> {
+    let complete = lines.iter().all(|l| l.rates.len() == lines[0].rates.len());
+    if lines[0].rates.is_empty() || !complete {
         return vec![];
     }
-    let rises = |i: usize| lines[1..].windows(2).all(|w| w[0].1[i].1 < w[1].1[i].1);
-    let passed = (0..lines[0].1.len()).all(rises);
+    let rises = |i: usize| lines[1..].windows(2).all(|w| w[0].rates[i].1 < w[1].rates[i].1);
+    let passed = (0..lines[0].rates.len()).all(rises);
     let what = "in every dimension each K makes more round trips than the K before".into();
     vec![Check { what, passed, must: true }]
 }
