@@ -14,7 +14,7 @@ use sterna_molecule::{
     FitConditionalAffine, FitScaling, InternalCoordinates, Molecule, MoleculeError, TemperedPath,
     alanine_dipeptide,
 };
-use sterna_neural::Hidden;
+use sterna_neural::{Compute, Hidden, Training};
 
 /// Steps of a flow's training in each round.
 const FLOW_STEPS: u64 = 2500;
@@ -176,7 +176,7 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
                 path: path.clone(),
                 layers,
                 hidden: Hidden::new(2, width),
-                training: accelerators::training(config, FLOW_STEPS, 0)?,
+                training: on_cpu(accelerators::training(config, FLOW_STEPS, 0)?)?,
             }))
         }
         "cmcd" => Some(Arc::new(FitControlled {
@@ -267,4 +267,14 @@ pub(crate) fn keep_files(config: &Config, folder: &Path) -> Result<Config, JobEr
         }
     }
     Ok(config)
+}
+
+/// Flows of molecules have no recorded target, so they train on the CPU alone.
+fn on_cpu(training: Training) -> Result<Training, JobError> {
+    if training.compute == Compute::Cpu {
+        return Ok(training);
+    }
+    Err(JobError::Config(
+        "training.device = \"cuda\" is impossible for molecules: their flows are trained on the CPU".into(),
+    ))
 }

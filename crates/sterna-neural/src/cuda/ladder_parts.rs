@@ -51,14 +51,18 @@ pub(super) struct State {
     pub iteration: Buffer,
 }
 
+/// Sums of e to the log-weights that are zero: largest exponents −∞, sums 0.
+fn no_weights(plan: &LadderPlan) -> Vec<f64> {
+    let count = 4 * plan.ensembles * (plan.schedule.chains() - 1);
+    (0..count).map(|i| if i % 2 == 0 { f64::NEG_INFINITY } else { 0.0 }).collect()
+}
+
 impl State {
     pub fn new(gpu: &Arc<Gpu>, plan: &LadderPlan, rows: usize, dim: usize) -> Result<Self> {
         let (chains, ladders) = (plan.schedule.chains(), plan.ensembles);
         let pairs = chains - 1;
         let own: Vec<i32> = (0..rows).map(|row| (row % chains) as i32).collect();
         let direction: Vec<i32> = own.iter().map(|m| if m % 2 == 0 { 1 } else { -1 }).collect();
-        let no_weight: Vec<f64> =
-            (0..4 * ladders * pairs).map(|i| if i % 2 == 0 { f64::NEG_INFINITY } else { 0.0 }).collect();
         Ok(Self {
             x: gpu.allocate(8 * rows * dim)?,
             log_target: gpu.allocate(8 * rows)?,
@@ -70,11 +74,23 @@ impl State {
             round_trips: gpu.allocate(8 * ladders)?,
             acceptance: gpu.allocate(8 * rows)?,
             rejection: gpu.allocate(8 * ladders * pairs)?,
-            weights: upload(gpu, &no_weight)?,
+            weights: upload(gpu, &no_weights(plan))?,
             bad: gpu.allocate(8 * rows)?,
             accepted: gpu.allocate(8 * ladders * pairs)?,
             iteration: gpu.allocate(8)?,
         })
+    }
+
+    /// Sums start anew; points, chains and legs stay.
+    pub fn clear_statistics(&self, plan: &LadderPlan) -> Result<()> {
+        let (chains, ladders) = (plan.schedule.chains(), plan.ensembles);
+        let pairs = chains - 1;
+        self.acceptance.write(0, &vec![0.0f64; ladders * chains])?;
+        self.rejection.write(0, &vec![0.0f64; ladders * pairs])?;
+        self.weights.write(0, &no_weights(plan))?;
+        self.bad.write(0, &vec![0i64; ladders * chains])?;
+        self.accepted.write(0, &vec![0i64; ladders * pairs])?;
+        self.round_trips.write(0, &vec![0i64; ladders])
     }
 
     /// In the order of the kernels' structure.

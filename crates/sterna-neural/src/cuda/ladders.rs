@@ -63,7 +63,7 @@ impl LadderPlan {
     }
 }
 
-/// Sums over the iterations so far, ladder by ladder.
+/// Sums over the iterations since the start, or since [`LadderSampler::forget`], ladder by ladder.
 #[derive(Clone, Debug)]
 pub struct LadderStatistics {
     /// Iterations.
@@ -94,6 +94,8 @@ pub struct LadderSampler {
     halves: [Half; 2],
     many: Option<Recording>,
     iterations: u64,
+    /// Iterations that the statistics have forgotten.
+    forgotten: u64,
     _tables: Vec<Buffer>,
 }
 
@@ -152,6 +154,7 @@ impl LadderSampler {
             halves,
             many: None,
             iterations: 0,
+            forgotten: 0,
             _tables: constants,
             plan,
         };
@@ -242,6 +245,15 @@ impl LadderSampler {
         self.gpu.synchronise()
     }
 
+    /// Begins the statistics anew, after burn-in.
+    ///
+    /// # Errors
+    /// If the GPU fails.
+    pub fn forget(&mut self) -> Result<()> {
+        self.forgotten = self.iterations;
+        self.state.clear_statistics(&self.plan)
+    }
+
     /// All replicas' points, and the chain that each sits on.
     ///
     /// # Errors
@@ -271,9 +283,10 @@ impl LadderSampler {
         let (mut round_trips, mut bad) = (vec![0i64; ladders], vec![0i64; ladders * chains]);
         self.state.round_trips.read(0, &mut round_trips)?;
         self.state.bad.read(0, &mut bad)?;
-        let n = self.iterations;
+        let n = self.iterations - self.forgotten;
         // Odd iterations propose odd pairs.
-        let proposed = |pair: usize| if pair.is_multiple_of(2) { n / 2 } else { n.div_ceil(2) };
+        let so_far = |t: u64, pair: usize| if pair.is_multiple_of(2) { t / 2 } else { t.div_ceil(2) };
+        let proposed = |pair: usize| so_far(self.iterations, pair) - so_far(self.forgotten, pair);
         let mean = |values: &[f64], place: usize, stride: usize, each: f64| {
             values.iter().skip(place).step_by(stride).sum::<f64>() / (ladders as f64 * each)
         };
