@@ -345,7 +345,7 @@ fn the_gpu_draws_the_batches_of_the_cpu() {
             let size = FlowSize { layers: 3, hidden };
             Box::new(TrainFlow::new(path(), Arc::new(target()), size, training).unwrap())
         } else {
-            let size = CmcdSize { steps: 2, hidden, particles: None, noise: 0.1 };
+            let size = CmcdSize { steps: 2, hidden, particles: None, apart: false, noise: 0.1 };
             Box::new(TrainCmcd::new(path(), Arc::new(target()), size, training).unwrap())
         };
         let mut fitting = fit.begin(collected(3), None).unwrap();
