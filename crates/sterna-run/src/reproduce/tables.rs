@@ -41,6 +41,9 @@ impl Mean {
 }
 
 fn whole(x: f64) -> String {
+    if !x.is_finite() {
+        return "–".into();
+    }
     if x.abs() < 10.0 { number((10.0 * x).round() / 10.0) } else { count(x.round() as u64) }
 }
 
@@ -127,9 +130,9 @@ impl Place<'_> {
     fn honest(&self) -> [String; 4] {
         let error =
             self.mean(|s| (number_at(&s["log_z"], "bar") - number_at(&s["log_z"], "truth")).abs()).value;
-        let per_million = |s: &Value| 1e6 * round_trips(s) / number_at(&s["evaluations"], "target");
+        let per_million = self.mean(|s| 1e6 * round_trips(s) / number_at(&s["evaluations"], "target")).value;
         [
-            number(self.mean(per_million).value),
+            if per_million.is_finite() { number(per_million) } else { "–".into() },
             whole(self.mean(|s| round_trips(s) / seconds(s, "sampling_s")).value),
             whole(self.mean(|s| round_trips(s) / all_seconds(s)).value),
             if error.is_finite() { format!("{error:.4} ({:+.1})", self.farthest()) } else { "–".into() },
