@@ -10,7 +10,8 @@ pub fn introduction() -> Vec<String> {
     vec![
         "Every table and figure of the paper (Accelerated Parallel Tempering via Neural Transports), ours beside the printed \
          numbers. The page is made by `sterna reproduce` from the results that lie in `reproduction/`; a command below \
-         each part makes it again. N counts chains, R round trips, K the steps of a transport."
+         each part makes it again. N counts chains, R round trips, K the steps of a transport; a dash stands for what the \
+         paper does not have, or for runs that have not been made yet."
             .into(),
         "**What differs.** The paper's sign errors are corrected (`docs/errata.md`): above all the backward kernels of \
          CMCD, which as printed accept next to nothing. The standard budget trains networks of 32 to 128 units for one \
