@@ -14,12 +14,12 @@ pub fn introduction() -> Vec<String> {
          paper does not have, or for runs that have not been made yet."
             .into(),
         "**What differs.** The paper's sign errors are corrected (`docs/errata.md`): above all the backward kernels of \
-         CMCD, which as printed accept next to nothing. The standard budget trains networks of 32 to 128 units for one \
-         to four minutes of one core, where the paper trains 4 layers of 512 for 200,000 steps on a GPU; that most rows \
-         are above the paper is due to the corrected kernels, to features of pair and time, to the loss on both ends of \
-         each pair, and to a noise that shrinks as chains close up (errata E8, E9). Step sizes, leapfrog steps, numbers \
-         of chains and iterations are the paper's, except in the rows that say otherwise. Standard errors are of the mean \
-         over seeds (two for trained rows, four for others), training included. Processor-seconds are of one core."
+         CMCD, which as printed are rejected far more often (`docs/theory.md`). The standard budget trains networks of 32 \
+         to 128 units for some minutes of one core, where the paper trains 4 layers of 512 for 200,000 steps on a GPU. \
+         Also different: features of pair and time, an even mix of journeys from both ends of each pair, and a noise that \
+         shrinks as chains close up (errata E8, E9). How much each of these adds was not measured here. Step \
+         sizes, leapfrog steps, numbers of chains and iterations are the paper's, except in the rows that say otherwise. \
+         Standard errors are of the mean over seeds (two for trained rows, four for others), training included. Processor-seconds are of one core."
             .into(),
     ]
 }
@@ -91,7 +91,7 @@ fn reason(problem: Problem, row: Row) -> Option<&'static str> {
         (Problem::Gmm, Method::Diffusion) if row.steps < 2 => Some(
             "With the exact score of the diffusion, which no network can better, Diff-PT and K = 1 make 719 and 1,588 \
              round trips with 10 chains here: our networks are within a few per cent of what the path allows, and the \
-             means of the mixture, of which only the law is known (errata E19), decide the rest.",
+             means of the mixture, of which only the law is known (errata E19), may account for the rest.",
         ),
         _ => None,
     }
