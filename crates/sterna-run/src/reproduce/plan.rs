@@ -231,16 +231,24 @@ impl Problem {
                     ("network.preset", "paper".to_string()),
                     ("training.batch", "512".into()),
                     ("training.device", "cuda".into()),
+                    ("training.precision", "tf32".into()),
                     // Where there is no GPU, a CPU does it: slowly.
                     ("training.fallback", "true".into()),
                 ];
                 if molecule {
                     out.push(rounds);
+                } else {
+                    // Long trainings learn few samples by heart.
+                    out.push(("training.collect", "100000".into()));
                 }
-                out.push((
-                    "training.steps",
-                    if row.method == Method::Flow { "65000" } else { "100000" }.into(),
-                ));
+                if *self == Self::Gmm && row.method != Method::Flow {
+                    out.push(("network.coordinates", "together".into()));
+                }
+                let flow = row.method == Method::Flow;
+                if flow && !molecule {
+                    out.push(("training.fine_tune", "20000".into()));
+                }
+                out.push(("training.steps", if flow { "65000" } else { "100000" }.into()));
                 out
             }
         }
@@ -305,6 +313,7 @@ impl Problem {
         match (self, budget) {
             (_, Budget::Quick) => 1..=1,
             (Self::Alanine, _) => 1..=4,
+            (_, Budget::Full) if row.is_trained() => 1..=1,
             _ if row.is_trained() => 1..=2,
             _ => 1..=4,
         }
