@@ -495,8 +495,8 @@ fn densities_of_standardised_coordinates_are_true() {
     let factor = PATH.target / PATH.at(*beta);
     // Where it started, in the torsions of the upper end.
     let there = density(1.0, *beta, &journeys.z, &journeys.soft);
-    for i in 0..3 {
-        let weight = after.log_density[i] + log_det[i] - factor * before.log_density[i];
+    for (i, log_det) in log_det.iter().enumerate() {
+        let weight = after.log_density[i] + log_det - factor * before.log_density[i];
         let found_weight = found.log_density[i] + journeys.offset[i];
         assert!((weight - found_weight).abs() < 1e-8, "{weight} {found_weight}");
         assert!((there.log_density[i] + journeys.offset[i]).abs() < 1e-8);
