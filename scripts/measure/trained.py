@@ -19,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAPER = ["schedule.criterion=rejection", "run.iterations=100000"]
 GMM = ["target.kind=gmm", "target.dim=10", "explorer.step_size=0.03", *PAPER]
 MANY_WELL = ["target.kind=many-well", "explorer.step_size=0.22", *PAPER]
-ADAPTED = ["target.kind=many-well", "run.iterations=100000"]
+# Local moves are cheap beside the network, so there may be more of them.
+ADAPTED = ["target.kind=many-well", "run.iterations=100000", "explorer.steps=5", "explorer.leapfrog_steps=12"]
 DW4 = ["target.kind=dw4", "explorer.step_size=0.22", *PAPER]
 
 

@@ -549,6 +549,12 @@ impl<'g> Value<'g> {
     }
 }
 
+impl sterna::weight::Term for Value<'_> {
+    fn ln(self) -> Self {
+        self.log()
+    }
+}
+
 impl Neg for Value<'_> {
     type Output = Self;
     fn neg(self) -> Self {

@@ -1,12 +1,13 @@
 //! Losses of transports (§5.1, §5.2, App. D): weights of paths as values of a graph.
 //!
-//! Training differentiates the formula that sampling evaluates: the log-weight of a journey is the
-//! accelerators' own, end + log-ratio − start, so that the symmetric divergence of a pair is the mean of
-//! −(end + log-ratio − start) over journeys in both directions.
+//! Training differentiates the formulas that sampling evaluates ([`sterna::weight`]), here on values of a graph. The
+//! symmetric divergence of a pair is the mean of start − (end + log-ratio) over journeys in both directions.
 
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 use std::sync::Arc;
+use sterna::accelerator::Direction;
+use sterna::weight::{step_log_ratio, step_mean};
 
 use crate::conditions::Conditions;
 use crate::graph::{Graph, Value};
@@ -71,6 +72,11 @@ impl GraphPath {
     }
 }
 
+/// −log w of a forward journey, +log w of a backward one: by `Direction::log_weight` the same for both.
+fn divergence<'g>(start: Value<'g>, end: Value<'g>) -> Value<'g> {
+    Direction::Backward.log_weight(start, end)
+}
+
 /// Records −log w of forward and +log w of backward journeys of a flow, one column each: their means sum to
 /// the symmetric divergence (§5.1). `lower` and `upper` hold points of the two chains.
 pub fn flow_divergences<'g>(
@@ -81,7 +87,7 @@ pub fn flow_divergences<'g>(
     upper: Value<'g>,
 ) -> [Value<'g>; 2] {
     let journey = |(end, log_det): (Value<'g>, Value<'g>), [from, to]: [Value<'g>; 2], start: Value<'g>| {
-        path.log_density(from, start) - (path.log_density(to, end) + log_det)
+        divergence(path.log_density(from, start), path.log_density(to, end) + log_det)
     };
     [
         journey(flow.record(conditions, lower), [conditions.lower, conditions.upper], lower),
@@ -253,7 +259,7 @@ impl CmcdNetwork {
             let [there, back] = [n - 1, steps - n];
             let variance = pick(of_p.slice(there, 1), of_q.slice(back, 1));
             let homeward = pick(of_q.slice(there, 1), of_p.slice(back, 1));
-            let mean = x + variance * 0.5 * score + drift;
+            let mean = step_mean(x, variance, score, drift);
             let mut noise = rows.noise.slice((n - 1) * dim, dim);
             let mut next = mean + variance.sqrt() * noise;
             if detached {
@@ -261,12 +267,11 @@ impl CmcdNetwork {
                 noise = (next - mean) * variance.sqrt().recip();
             }
             (score, drift) = score_and_drift(n, next);
-            let miss = x - (next + homeward * 0.5 * score - drift);
-            let width = (variance * homeward.recip()).log() * dim as f64;
-            log_ratio = log_ratio + (noise.dot(noise) - miss.dot(miss) * homeward.recip() + width) * 0.5;
+            let miss = x - step_mean(next, homeward, score, -drift);
+            log_ratio = log_ratio + step_log_ratio(dim, noise.dot(noise), miss.dot(miss), variance, homeward);
             x = next;
         }
-        path.log_density(beta(0), rows.start) - (path.log_density(beta(steps), x) + log_ratio)
+        divergence(path.log_density(beta(0), rows.start), path.log_density(beta(steps), x) + log_ratio)
     }
 
     /// Records the loss. Which divergences it means is a matter of which rows go forward; over both

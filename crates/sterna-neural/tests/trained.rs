@@ -12,7 +12,7 @@ use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::accelerators::{Cmcd, Diffusion, DiffusionSteps, FlowAccelerator, Identity, Integrator, PerPair};
 use sterna::path::{AnnealingPath, Points};
 use sterna::paths::{Diffused, Geometric};
-use sterna::run::{Results, Run, Settings};
+use sterna::run::{Criterion, Results, Run, Settings};
 use sterna::streams::Phase;
 use sterna::targets::{Dw4, Gmm, Normal};
 use sterna::transport::EnergyModel;
@@ -563,6 +563,30 @@ fn two_modes() -> (Gmm, Arc<Geometric>) {
 fn train_diffusion(target: Gmm, path: Arc<Geometric>, steps: usize, training: Training) -> Arc<dyn Fit> {
     let size = DiffusionSize { steps, ..TINY_DIFFUSION };
     Arc::new(TrainDiffusion::new(path, Arc::new(target), size, training).unwrap())
+}
+
+/// Largest rejection rate of a run less the smallest.
+fn unevenness(results: &Results) -> f64 {
+    let rates = &results.rejection_rates;
+    let [low, high] = [f64::min, f64::max].map(|pick| rates.iter().copied().reduce(pick).unwrap());
+    high - low
+}
+
+#[test]
+fn chains_move_between_rounds_to_where_rejections_are_even() {
+    let (target, path) = two_modes();
+    let run = |fits: usize, criterion: Criterion| {
+        let training = Training { steps: 300, ..quick(Loss::Skl) };
+        let fit = TrainFlow::new(path.clone(), Arc::new(target.clone()), TINY_FLOW, training).unwrap();
+        completed(path.clone(), Settings { fits, criterion, ..settings(5) }, Arc::new(fit))
+    };
+    let [one, two] = [1, 2].map(|fits| run(fits, Criterion::Barrier));
+    assert_ne!(one.sampler().schedule, two.sampler().schedule);
+    let [before, after] = [&one, &two].map(|run| unevenness(&run.results()));
+    assert!(after < 0.5 * before, "rejections differ by {before}, then by {after}");
+    assert_right(&two.results(), &[(0.6 - 0.6 - 0.5) / 3.0, (0.2 - 0.1 + 0.1) / 3.0]);
+    // Where the schedule is fixed it stays.
+    assert_eq!(run(2, Criterion::Fixed).sampler().schedule, Schedule::uniform(5));
 }
 
 #[test]

@@ -375,7 +375,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             let settings = |apart: bool| training(config, DIFFUSION_STEPS / if apart { 2 } else { 1 }, 0);
             let acceleration = better_of(config, particles, PATH_LEAD, settings, |apart, training| {
                 let (layers, width) = match particles {
-                    Some(_) => size(config, (3, 32), (3, 128))?,
+                    Some(_) => size(config, (3, 16), (3, 128))?,
                     None if apart => size(config, APART.0, APART.1)?,
                     None if config.target.kind == "many-well" => size(config, (3, 128), (3, 256))?,
                     None => size(config, (3, 96), (3, 128))?,

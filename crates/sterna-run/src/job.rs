@@ -139,8 +139,10 @@ impl Work {
             _ => self.times.sampling += spent,
         }
         let seconds = spent.clock_s;
-        // Blocks of about a twentieth of a second.
-        if seconds < 0.025 {
+        // Blocks of about a twentieth of a second; a step of the next stage may take a thousand times as long.
+        if self.run.progress().0 != stage {
+            self.block = 1;
+        } else if seconds < 0.025 {
             self.block = (self.block * 2).min(1 << 20);
         } else if seconds > 0.1 {
             self.block = (self.block / 2).max(1);

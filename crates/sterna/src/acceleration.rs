@@ -123,6 +123,13 @@ pub struct PairReport {
     pub plain: bool,
 }
 
+impl PairReport {
+    /// The rejection rate of what was chosen.
+    pub fn used(&self) -> f64 {
+        if self.plain { self.plain_rejection } else { self.rejection }
+    }
+}
+
 /// A fit by formula, in one go. Its record is the samples themselves.
 pub trait FitAtOnce: Send + Sync {
     /// The accelerator for this ladder.

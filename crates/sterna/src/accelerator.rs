@@ -127,17 +127,6 @@ impl Direction {
             };
         }
     }
-
-    /// log w, always Q over P, from the log density where the journey began and the one where it
-    /// ended, the latter with the log-ratio of returning to going (or a log-determinant) added.
-    ///
-    /// Forward this is end − start; backward, where start and end are exchanged, start − end.
-    pub fn log_weight(self, start: f64, end: f64) -> f64 {
-        match self {
-            Self::Forward => end - start,
-            Self::Backward => start - end,
-        }
-    }
 }
 
 /// A family of forward and backward kernels, one pair of them for each pair of chains.

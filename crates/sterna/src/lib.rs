@@ -29,6 +29,7 @@ pub mod targets;
 pub mod trace;
 pub mod transport;
 pub mod transports;
+pub mod weight;
 
 pub use batch::Batch;
 pub use ensemble::Ensemble;

@@ -1,6 +1,6 @@
 //! A whole run: tuning rounds, burn-in, sampling. Everything changes between rounds, by new values.
 
-use crate::acceleration::{Acceleration, CollectRecord, Collected, FitReport, Fitted, Fitting};
+use crate::acceleration::{Acceleration, CollectRecord, Collected, FitReport, Fitted, Fitting, PairReport};
 use crate::adaptation::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes};
 use crate::ensemble::Ensemble;
 use crate::estimates::{LogZ, Series, effective_draws, log_z_of, round_trip_rate};
@@ -594,13 +594,33 @@ impl Run {
         } else {
             old.equalise_barrier(&self.local_barriers, chains)
         };
+        if self.settings.adapt_masses
+            && self.settings.step_size.adapts()
+            && self.settings.step_size != StepSize::Paper
+        {
+            let information = TuningRecord::information(records, chains, self.sampler.path.dim());
+            self.sizes = adapt_scales(&self.sizes, &information);
+        }
+        self.move_chains(new)
+    }
+
+    /// Between rounds of fitting, chains move to where the swaps of the accelerator so far would be rejected equally
+    /// often: where it has learned much they may lie farther apart.
+    fn spread_chains(&mut self) -> Result<()> {
+        let Some(fitted) = self.fitted.as_ref().filter(|_| self.fits < self.settings.fits) else {
+            return Ok(());
+        };
+        let rejections: Vec<f64> = fitted.report.pairs.iter().map(PairReport::used).collect();
+        let known = rejections.len() == self.sampler.schedule.pairs();
+        if !known || self.settings.criterion == Criterion::Fixed {
+            return Ok(());
+        }
+        self.move_chains(self.sampler.schedule.equalise_rejections(&rejections))
+    }
+
+    fn move_chains(&mut self, new: Schedule) -> Result<()> {
         if self.settings.step_size.adapts() {
-            let mut sizes = self.sizes.clone();
-            if self.settings.adapt_masses && self.settings.step_size != StepSize::Paper {
-                let information = TuningRecord::information(records, chains, self.sampler.path.dim());
-                sizes = adapt_scales(&sizes, &information);
-            }
-            self.sizes = move_sizes(&sizes, old, &new);
+            self.sizes = move_sizes(&self.sizes, &self.sampler.schedule, &new);
             self.sampler.explorer = explorer(&self.settings, &self.sizes, &*self.sampler.path);
         }
         self.sampler.schedule = new;

@@ -7,6 +7,7 @@ use sterna::streams::Phase;
 use super::batches::PHILOX;
 use super::built::{Built, upload};
 use super::emit;
+use super::formulas;
 use super::gpu::{Buffer, Gpu, Kernel};
 use super::ladders::LadderPlan;
 use crate::conditions::Conditions;
@@ -162,7 +163,7 @@ pub(super) fn source(plan: &LadderPlan, steps: usize, pairs: usize, first: usize
     for (name, phase) in phases {
         define(name, format!("{}u", phase as u16));
     }
-    text + PHILOX + include_str!("kernels/ladders.cu")
+    text + &formulas::source(plan.target.dim()) + PHILOX + include_str!("kernels/ladders.cu")
 }
 
 pub(super) fn half(

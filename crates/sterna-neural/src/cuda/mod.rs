@@ -6,6 +6,7 @@ mod batches;
 mod built;
 mod compiler;
 mod emit;
+mod formulas;
 mod gpu;
 mod ladder_parts;
 mod ladders;

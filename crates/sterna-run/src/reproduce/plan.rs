@@ -227,21 +227,40 @@ impl Problem {
                 standard_steps(*self, row).map_or(vec![], |n| vec![("training.steps", n.to_string())])
             }
             Budget::Full => {
-                let mut out = vec![
-                    ("network.preset", "paper".to_string()),
-                    ("training.batch", "512".into()),
-                    ("training.device", "cuda".into()),
-                    // Where there is no GPU, a CPU does it: slowly.
-                    ("training.fallback", "true".into()),
-                ];
-                if molecule {
-                    out.push(rounds);
-                }
-                out.push((
-                    "training.steps",
-                    if row.method == Method::Flow { "65000" } else { "100000" }.into(),
-                ));
-                out
+                // Where there is no GPU, a CPU does it: slowly.
+                let common =
+                    [("network.preset", "paper"), ("training.device", "cuda"), ("training.fallback", "true")];
+                let own: &[(&str, &str)] = match (molecule, row.method) {
+                    (true, _) => {
+                        &[("training.rounds", "3"), ("training.batch", "512"), ("training.steps", "65000")]
+                    }
+                    // The chains move between the rounds.
+                    (_, Method::Flow) => &[
+                        ("training.batch", "512"),
+                        ("training.precision", "tf32"),
+                        ("training.rounds", "2"),
+                        ("training.collect", "50000"),
+                        ("training.steps", "32500"),
+                        ("training.fine_tune", "10000"),
+                    ],
+                    (_, Method::Cmcd) => &[
+                        ("training.batch", "512"),
+                        ("training.precision", "tf32"),
+                        // Long trainings learn few samples by heart.
+                        ("training.collect", "100000"),
+                        ("training.steps", "100000"),
+                    ],
+                    // After 100,000 steps in TF32 the path had holes in which chains of some ladders were lost.
+                    _ => &[
+                        ("training.batch", "512"),
+                        ("training.collect", "100000"),
+                        ("training.steps", "24000"),
+                    ],
+                };
+                let together = *self == Self::Gmm && row.method != Method::Flow;
+                let together = together.then_some(("network.coordinates", "together"));
+                let all = common.iter().chain(own).copied().chain(together);
+                all.map(|(key, value)| (key, value.to_string())).collect()
             }
         }
     }
@@ -305,6 +324,7 @@ impl Problem {
         match (self, budget) {
             (_, Budget::Quick) => 1..=1,
             (Self::Alanine, _) => 1..=4,
+            (_, Budget::Full) if row.is_trained() => 1..=1,
             _ if row.is_trained() => 1..=2,
             _ => 1..=4,
         }

@@ -96,14 +96,15 @@ impl Store {
         self.read(&cell.name).filter(|found| found.cell == *cell)
     }
 
-    /// Those of the wanted cells whose results lack, and before them any whose transports they need.
+    /// Those of the wanted cells whose results lack, and before them any whose transports they need; the longest
+    /// first, so that none is left to run alone at the end.
     pub fn missing(&self, cells: &[Cell], wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
         let lacking: Vec<&Cell> = cells.iter().filter(|c| wanted(c) && self.get(c).is_none()).collect();
         let is_needed = |cell: &Cell| lacking.iter().any(|c| c.transport_of.as_ref() == Some(&cell.name));
-        let first = cells.iter().filter(|c| is_needed(c) && !self.transport(&c.name).exists());
-        let mut out: Vec<Cell> = first.cloned().collect();
-        let rest: Vec<Cell> = lacking.into_iter().filter(|c| !out.contains(c)).cloned().collect();
-        out.extend(rest);
+        let is_first = |cell: &Cell| is_needed(cell) && !self.transport(&cell.name).exists();
+        let mut out: Vec<Cell> =
+            cells.iter().filter(|c| is_first(c) || lacking.contains(c)).cloned().collect();
+        out.sort_by(|a, b| is_first(b).cmp(&is_first(a)).then(b.cost().total_cmp(&a.cost())));
         out
     }
 

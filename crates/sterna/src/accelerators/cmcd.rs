@@ -10,6 +10,7 @@ use crate::accelerator::Travellers;
 use crate::path::Points;
 use crate::targets::Normal;
 use crate::transport::{Drift, Interval};
+use crate::weight::step_mean;
 use crate::{Batch, Error, Result};
 use std::sync::{Arc, Mutex};
 
@@ -81,9 +82,9 @@ impl CmcdSteps {
         Self::new(drift, Batch::from_vec(steps + 1, interpolation), Batch::from_vec(steps, noise))
     }
 
-    /// Δs σ² of a traveller's pair at step k, for P or for Q.
-    fn diffusion(&self, noise: &Batch, pair: usize, k: usize) -> f64 {
-        noise.row(pair - 1)[k - 1] / noise.dim() as f64
+    /// 2 Δs σ² of a traveller's pair at step k, for P or for Q.
+    fn variance(&self, noise: &Batch, pair: usize, k: usize) -> f64 {
+        2.0 * (noise.row(pair - 1)[k - 1] / noise.dim() as f64)
     }
 
     /// x + Δs (σ² score ± b).
@@ -98,10 +99,10 @@ impl CmcdSteps {
     ) {
         let signed_step = sign / self.noise.dim() as f64;
         for (i, &pair) in travellers.pair.iter().enumerate() {
-            let diffusion = self.diffusion(noise, pair, k);
+            let variance = self.variance(noise, pair, k);
             let (x, score, drift) = (points.x.row(i), points.score.row(i), drift.row(i));
             for (j, out) in out.row_mut(i).iter_mut().enumerate() {
-                *out = x[j] + diffusion * score[j] + signed_step * drift[j];
+                *out = step_mean(x[j], variance, score[j], signed_step * drift[j]);
             }
         }
     }
@@ -132,13 +133,13 @@ impl GaussianSteps for CmcdSteps {
 
     fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
         for (out, &pair) in out.iter_mut().zip(&travellers.pair) {
-            *out = 2.0 * self.diffusion(&self.noise, pair, k);
+            *out = self.variance(&self.noise, pair, k);
         }
     }
 
     fn backward_variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
         for (out, &pair) in out.iter_mut().zip(&travellers.pair) {
-            *out = 2.0 * self.diffusion(&self.backward_noise, pair, k);
+            *out = self.variance(&self.backward_noise, pair, k);
         }
     }
 

@@ -13,6 +13,7 @@ use crate::accelerator::{Accelerator, Direction, Journey, Travellers};
 use crate::lanes::{Kernel, Lanes, dispatch};
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, Streams};
+use crate::weight::step_log_ratio;
 use crate::{Batch, Result, for_each_chunk};
 
 /// The two means and the variance of each step. `k` runs from 1 to K.
@@ -160,8 +161,7 @@ impl Kernel for Walk<'_> {
     }
 }
 
-/// log_ratio += log(return) − log(outward) = ½|z|² − |before − mean|²/(2u) + (d/2) log(v/u), u the variance
-/// of the return.
+/// log_ratio += log(return) − log(outward).
 struct Weigh<'a> {
     mean: &'a Batch,
     variance: &'a [f64],
@@ -183,11 +183,9 @@ impl Kernel for Weigh<'_> {
                 let miss = L::load_some(&before[chunk.clone()]) - L::load_some(&mean[chunk]);
                 homeward = miss.mul_add(miss, homeward);
             });
-            let (there, back) = (self.variance[i], self.return_variance[i]);
-            *log_ratio += 0.5 * (outward.sum() - homeward.sum() / back);
-            if there != back {
-                *log_ratio += 0.5 * mean.len() as f64 * (there / back).ln();
-            }
+            let (outward, homeward) = (outward.sum(), homeward.sum());
+            *log_ratio +=
+                step_log_ratio(mean.len(), outward, homeward, self.variance[i], self.return_variance[i]);
         }
     }
 }

@@ -38,6 +38,7 @@ impl Run {
         let record = fitted.record.clone();
         self.fitted = Some(fitted);
         let Some(path) = path else {
+            self.spread_chains()?;
             self.enter_after_fit();
             return Ok(());
         };

@@ -1,6 +1,7 @@
 // Algorithm 1 for many ladders at once, between the recorded computations (local moves, drift, target). One warp
 // a replica, a journey or a ladder. D, CHAINS, LADDERS, STEPS (K), SEED and JITTER are defined before; P is the
-// number of pairs proposed by each ladder in this half, FIRST the first of them.
+// number of pairs proposed by each ladder in this half, FIRST the first of them. The formulas step_mean,
+// step_log_ratio and log_weight are written from the library's own.
 
 struct Ladders {
     // Replicas: points, and the target's log density and score there.
@@ -107,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(128) depart(Ladders s, Journeys j) 
         return;
     }
     const double end = interpolate(forward ? high : low, log_reference, log_target);
-    j.log_weight[journey] = forward ? end - j.start[journey] : j.start[journey] - end;
+    j.log_weight[journey] = log_weight(forward, j.start[journey], end);
 }
 
 #if STEPS > 0
@@ -135,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(128) walk(Ladders s, Journeys j, in
         normal_pair(philox(SEED, t, j.row[journey], phase << 16 | b), z[0], z[1]);
         for (int e = 0; e < 2 && 2 * b + e < D; e++) {
             const int at = journey * D + 2 * b + e;
-            const double x = j.x[at], y = x + 0.5 * there * j.score[at] + step * (double)j.drift[at] + root * z[e];
+            const double x = j.x[at], y = step_mean(x, there, j.score[at], step * (double)j.drift[at]) + root * z[e];
             squares += z[e] * z[e];
             j.before[at] = x, j.x[at] = y, j.target_x[at] = y, j.drift_x[at] = (float)y;
         }
@@ -159,20 +160,19 @@ extern "C" __global__ void __launch_bounds__(128) weigh(Ladders s, Journeys j, i
         const int at = journey * D + c;
         const double x = j.x[at], target = j.target_score[at];
         const double score = (beta > 0.0 ? beta * target : 0.0) + (beta - 1.0) * x;
-        const double miss = j.before[at] - (x + 0.5 * back * score - step * (double)j.drift[at]);
+        const double miss = j.before[at] - step_mean(x, back, score, -step * (double)j.drift[at]);
         misses += miss * miss, norm += x * x;
         j.score[at] = score, j.end_score[at] = target;
     }
     misses = warp_sum(misses), norm = warp_sum(norm);
     if (lane > 0) return;
-    double ratio = j.log_ratio[journey] + 0.5 * (j.squares[journey] - misses / back);
-    if (there != back) ratio += 0.5 * D * log(there / back);
+    const double ratio = j.log_ratio[journey] + step_log_ratio(j.squares[journey], misses, there, back);
     j.log_ratio[journey] = ratio;
     if (n < STEPS) return;
     const double log_target = j.target_log_density[journey], start = j.start[journey];
     const double end = interpolate(beta, -0.5 * norm - D * HALF_LOG_TAU, log_target) + ratio;
     j.log_target[journey] = log_target;
-    j.log_weight[journey] = forward ? end - start : start - end;
+    j.log_weight[journey] = log_weight(forward, start, end);
 }
 #endif
 
