@@ -132,9 +132,7 @@ impl Features {
             next += 4;
         }
     }
-}
 
-impl Features {
     /// From a gradient in the features to one in the torsions.
     fn pull_back(&self, soft: &[f64], adjoint: &[f64], out: &mut [f64]) {
         let mut next = 1;
@@ -428,10 +426,10 @@ impl ConditionalAffine {
 
     /// Moves the soft torsions of one row; returns the log of the maps' determinant.
     pub(super) fn map_row(&self, from: f64, to: f64, soft: &mut [f64]) -> f64 {
-        let mut slope = 1.0;
         if from == to {
             return 0.0;
         }
+        let mut slope = 1.0;
         for (torsion, angle) in self.soft.iter().zip(soft.iter_mut()) {
             let Some(map) = &torsion.map else { continue };
             let (image, change) = map.apply(from, to, *angle);
