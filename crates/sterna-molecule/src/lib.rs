@@ -55,6 +55,6 @@ pub use topology::{AtomLabel, Topology};
 pub use torsion_moves::TorsionMoves;
 pub use trajectory::DcdWriter;
 pub use transports::{
-    ChainSamples, ConditionalAffine, ControlledDiffusion, Journeys, Refined, Standardised, StiffMap,
-    TemperatureScaling, Temperatures,
+    ChainSamples, ConditionalAffine, ControlledDiffusion, Densities, InnerMap, Journeys, Refined,
+    Standardised, TemperatureScaling, Temperatures,
 };

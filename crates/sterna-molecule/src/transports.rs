@@ -3,7 +3,7 @@
 //!
 //! - [`TemperatureScaling`]: stiff coordinates scaled about their means;
 //! - [`ConditionalAffine`]: about means that follow the soft torsions, and monotone maps of some torsions;
-//! - [`Refined`]: the same with a learned map of the standardised stiff coordinates inside;
+//! - [`Refined`]: the same with a learned map of soft torsions and standardised stiff coordinates inside;
 //! - [`ControlledDiffusion`]: Gaussian steps of those coordinates (§5.2), an accelerator rather than a flow.
 //!
 //! Each keeps the orientation of the first three atoms, so that a map q ↦ q′ of internal coordinates has
@@ -23,7 +23,7 @@ mod triangle;
 
 pub use conditional_affine::ConditionalAffine;
 pub use controlled::{ControlledDiffusion, Standardised};
-pub use refined::{Journeys, Refined, StiffMap};
+pub use refined::{Densities, InnerMap, Journeys, Refined};
 pub use scaling::TemperatureScaling;
 
 use crate::internal::{InternalBlock, InternalCoordinates, with_block};

@@ -10,8 +10,8 @@ use sterna::streams::Streams;
 use sterna::transport::Interval;
 use sterna::{Batch, Result};
 use sterna_molecule::{
-    ChainSamples, ConditionalAffine, ControlledDiffusion, InternalCoordinates, Molecule, Standardised,
-    Temperatures, TemperedPath, alanine_dipeptide,
+    ChainSamples, ConditionalAffine, ControlledDiffusion, Densities, InternalCoordinates, Molecule,
+    Standardised, Temperatures, TemperedPath, alanine_dipeptide,
 };
 
 const PATH: Temperatures = Temperatures { reference: 1200.0, target: 300.0 };
@@ -115,12 +115,12 @@ impl Fixture {
         let up = affine.journeys(&self.molecule, self.pair, true, &one(lower)).unwrap();
         let down = affine.journeys(&self.molecule, self.pair, false, &one(upper)).unwrap();
         let density = |beta: f64, soft: &[f64], z: &[f64]| {
-            let (mut log_density, mut gradient) = ([0.0], vec![0.0; z.len()]);
-            affine.log_density(&self.molecule, &[beta], soft, z, &mut log_density, &mut gradient);
-            (log_density[0], gradient)
+            let mut out = Densities::default();
+            affine.log_density(&self.molecule, &[self.pair.upper], &[beta], soft, z, &mut out);
+            (out.log_density[0], out.stiff)
         };
-        let (_, at_start) = density(self.pair.lower, &up.lower_soft, &up.z);
-        let (end, at_end) = density(self.pair.upper, &down.upper_soft, &down.z);
+        let (_, at_start) = density(self.pair.lower, &up.soft, &up.z);
+        let (end, at_end) = density(self.pair.upper, &down.soft, &down.z);
         let (y0, y1) = (self.solve(&up.z), self.solve(&down.z));
         let square = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
         let there = square(&y1, &self.mean(&y0, &at_start));

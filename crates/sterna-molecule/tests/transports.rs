@@ -5,8 +5,8 @@ mod common;
 use sterna::transport::{Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 use sterna_molecule::{
-    ChainSamples, ConditionalAffine, InternalCoordinates, Molecule, Refined, StiffMap, TemperatureScaling,
-    Temperatures, alanine_dipeptide,
+    ChainSamples, ConditionalAffine, Densities, InnerMap, InternalCoordinates, Molecule, Refined,
+    TemperatureScaling, Temperatures, alanine_dipeptide,
 };
 
 const PATH: Temperatures = Temperatures { reference: 1200.0, target: 300.0 };
@@ -23,8 +23,9 @@ struct Fixture {
     refined: Refined,
 }
 
-/// A map that uses all it is given: each coordinate is scaled and shifted by functions of a torsion, of the one before it
-/// (which it has moved already), and of the pair.
+/// A map that uses all it is given: each torsion is turned by a function of itself, of the one before it (which has
+/// moved already) and of the pair; each stiff coordinate is scaled and shifted by functions of a torsion at the upper end,
+/// of the one before it, and of the pair.
 struct Wavy {
     stiff: usize,
 }
@@ -35,23 +36,38 @@ impl Wavy {
         let angle = soft[k % soft.len()];
         (0.1 * width * (angle.sin() + (20.0 * before).tanh()), 1e-3 * width * (2.0 * angle).cos())
     }
+
+    /// How far a torsion turns, and the log of its slope: θ + c sin θ, |c| < 1.
+    fn turn(pair: Interval, before: f64, angle: f64) -> (f64, f64) {
+        let c = 0.4 * (pair.upper - pair.lower) * before.cos();
+        (c * angle.sin(), (c * angle.cos()).ln_1p())
+    }
 }
 
-impl StiffMap for Wavy {
+/// The element before `k`.
+fn before(values: &[f64], k: usize) -> f64 {
+    if k == 0 { 0.0 } else { values[k - 1] }
+}
+
+impl InnerMap for Wavy {
     fn forward(
         &self,
         pairs: &[Interval],
-        soft: &[f64],
+        soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
     ) -> sterna::Result<()> {
         let torsions = soft.len() / pairs.len();
-        for (i, z) in z.chunks_exact_mut(self.stiff).enumerate() {
+        let rows = soft.chunks_exact_mut(torsions).zip(z.chunks_exact_mut(self.stiff));
+        for (i, (soft, z)) in rows.enumerate() {
             log_det[i] = 0.0;
+            for k in 0..torsions {
+                let (turn, log_slope) = Self::turn(pairs[i], before(soft, k), soft[k]);
+                soft[k] += turn;
+                log_det[i] += log_slope;
+            }
             for k in 0..z.len() {
-                let before = if k == 0 { 0.0 } else { z[k - 1] };
-                let (scale, shift) =
-                    self.factors(pairs[i], &soft[i * torsions..(i + 1) * torsions], before, k);
+                let (scale, shift) = self.factors(pairs[i], soft, before(z, k), k);
                 z[k] = z[k] * scale.exp() + shift;
                 log_det[i] += scale;
             }
@@ -62,19 +78,26 @@ impl StiffMap for Wavy {
     fn inverse(
         &self,
         pairs: &[Interval],
-        soft: &[f64],
+        soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
     ) -> sterna::Result<()> {
         let torsions = soft.len() / pairs.len();
-        for (i, z) in z.chunks_exact_mut(self.stiff).enumerate() {
+        let rows = soft.chunks_exact_mut(torsions).zip(z.chunks_exact_mut(self.stiff));
+        for (i, (soft, z)) in rows.enumerate() {
             log_det[i] = 0.0;
             for k in (0..z.len()).rev() {
-                let before = if k == 0 { 0.0 } else { z[k - 1] };
-                let (scale, shift) =
-                    self.factors(pairs[i], &soft[i * torsions..(i + 1) * torsions], before, k);
+                let (scale, shift) = self.factors(pairs[i], soft, before(z, k), k);
                 z[k] = (z[k] - shift) * (-scale).exp();
                 log_det[i] -= scale;
+            }
+            for k in (0..torsions).rev() {
+                // The image is a contraction's fixed point.
+                let image = soft[k];
+                for _ in 0..100 {
+                    soft[k] = image - Self::turn(pairs[i], before(soft, k), soft[k]).0;
+                }
+                log_det[i] -= Self::turn(pairs[i], before(soft, k), soft[k]).1;
             }
         }
         Ok(())
@@ -377,12 +400,24 @@ fn fits_that_cannot_be_are_refused() {
 /// A map that does nothing leaves the affine transport.
 struct Nothing;
 
-impl StiffMap for Nothing {
-    fn forward(&self, _: &[Interval], _: &[f64], _: &mut [f64], log_det: &mut [f64]) -> sterna::Result<()> {
+impl InnerMap for Nothing {
+    fn forward(
+        &self,
+        _: &[Interval],
+        _: &mut [f64],
+        _: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
         log_det.fill(0.0);
         Ok(())
     }
-    fn inverse(&self, _: &[Interval], _: &[f64], _: &mut [f64], log_det: &mut [f64]) -> sterna::Result<()> {
+    fn inverse(
+        &self,
+        _: &[Interval],
+        _: &mut [f64],
+        _: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
         log_det.fill(0.0);
         Ok(())
     }
@@ -411,7 +446,7 @@ fn a_map_that_does_nothing_leaves_the_affine_transport() {
     }
 }
 
-/// Log density and gradient of (z, soft): against differences, and against what a journey says of its start.
+/// Log density and gradients of (z, soft): against differences, and against what a journey says of its start.
 #[test]
 fn densities_of_standardised_coordinates_are_true() {
     let Fixture { molecule, samples, affine, .. } = Fixture::get();
@@ -419,23 +454,31 @@ fn densities_of_standardised_coordinates_are_true() {
     let pair = Interval { lower: *beta, upper: 1.0 };
     let start = rows_of(points, 0..3);
     let journeys = affine.journeys(molecule, pair, true, &start).unwrap();
-    let (stiff, betas) = (affine.stiff(), vec![*beta; 3]);
-    let density = |z: &[f64]| {
-        let (mut log_density, mut gradient) = (vec![0.0; 3], vec![0.0; 3 * stiff]);
-        affine.log_density(molecule, &betas, &journeys.lower_soft, z, &mut log_density, &mut gradient);
-        (log_density, gradient)
+    let density = |from: f64, to: f64, z: &[f64], soft: &[f64]| {
+        let mut out = Densities::default();
+        affine.log_density(molecule, &[from; 3], &[to; 3], soft, z, &mut out);
+        out
     };
-    let (_, gradient) = density(&journeys.z);
-    for k in 0..stiff {
+    let (stiff, torsions) = (affine.stiff(), affine.soft());
+    let found = density(1.0, 1.0, &journeys.z, &journeys.soft);
+    for k in 0..stiff + torsions {
         let at = |h: f64| {
-            let mut z = journeys.z.clone();
-            (0..3).for_each(|i| z[i * stiff + k] += h);
-            density(&z).0
+            let (mut z, mut soft) = (journeys.z.clone(), journeys.soft.clone());
+            for i in 0..3 {
+                match k.checked_sub(stiff) {
+                    None => z[i * stiff + k] += h,
+                    Some(torsion) => soft[i * torsions + torsion] += h,
+                }
+            }
+            density(1.0, 1.0, &z, &soft).log_density
         };
         let (up, down) = (at(1e-6), at(-1e-6));
         for i in 0..3 {
             let difference = (up[i] - down[i]) / 2e-6;
-            let found = gradient[i * stiff + k];
+            let found = match k.checked_sub(stiff) {
+                None => found.stiff[i * stiff + k],
+                Some(torsion) => found.soft[i * torsions + torsion],
+            };
             assert!(
                 (found - difference).abs() < 1e-4 * (1.0 + difference.abs()),
                 "{k}: {found} {difference}"
@@ -443,8 +486,6 @@ fn densities_of_standardised_coordinates_are_true() {
         }
     }
     // With z kept, the weight of a journey is that of the affine transport.
-    let (mut there, mut slope) = (vec![0.0; 3], vec![0.0; 3 * stiff]);
-    affine.log_density(molecule, &[1.0; 3], &journeys.upper_soft, &journeys.z, &mut there, &mut slope);
     let mut x = start.clone();
     let (mut log_det, mut before, mut after) =
         (vec![0.0; 3], Evaluation::zeros(3, x.dim()), Evaluation::zeros(3, x.dim()));
@@ -452,9 +493,53 @@ fn densities_of_standardised_coordinates_are_true() {
     affine.forward(&[pair; 3], &mut x, &mut log_det).unwrap();
     molecule.evaluate(&x, &mut after).unwrap();
     let factor = PATH.target / PATH.at(*beta);
-    for i in 0..3 {
-        let weight = after.log_density[i] + log_det[i] - factor * before.log_density[i];
-        let found = there[i] + journeys.offset[i];
-        assert!((weight - found).abs() < 1e-8, "{weight} {found}");
+    // Where it started, in the torsions of the upper end.
+    let there = density(1.0, *beta, &journeys.z, &journeys.soft);
+    for (i, log_det) in log_det.iter().enumerate() {
+        let weight = after.log_density[i] + log_det - factor * before.log_density[i];
+        let found_weight = found.log_density[i] + journeys.offset[i];
+        assert!((weight - found_weight).abs() < 1e-8, "{weight} {found_weight}");
+        assert!((there.log_density[i] + journeys.offset[i]).abs() < 1e-8);
     }
+}
+
+/// Gradients through the fitted maps of the torsions, whose slopes jump: summed along ways they give the differences
+/// between their ends, where these are averaged over the jumps.
+#[test]
+fn densities_follow_the_fitted_maps() {
+    const STEP: f64 = 0.01;
+    // Steps of each way, and ways that start one step after the other.
+    const STEPS: usize = 40;
+    const WAYS: usize = 10;
+    let Fixture { molecule, samples, affine, .. } = Fixture::get();
+    let (rows, torsions) = (16, affine.soft());
+    let pair = Interval { lower: samples[1].0, upper: 1.0 };
+    let journeys = affine.journeys(molecule, pair, false, &rows_of(&samples[2].1, 0..rows)).unwrap();
+    let (mut agree, mut ways) = (0, 0);
+    for k in 0..torsions {
+        let at = |steps: f64| {
+            let mut soft = journeys.soft.clone();
+            (0..rows).for_each(|i| soft[i * torsions + k] += STEP * steps);
+            let mut out = Densities::default();
+            let (from, to) = (vec![pair.upper; rows], vec![pair.lower; rows]);
+            affine.log_density(molecule, &from, &to, &soft, &journeys.z, &mut out);
+            out
+        };
+        let middle = (STEPS + WAYS) as f64 / 2.0;
+        let borders: Vec<Densities> = (0..STEPS + WAYS).map(|n| at(n as f64 - middle)).collect();
+        let between: Vec<Densities> = (0..STEPS + WAYS).map(|n| at(n as f64 + 0.5 - middle)).collect();
+        for i in 0..rows {
+            let (mut sum, mut difference) = (0.0, 0.0);
+            for way in 0..WAYS {
+                let slopes = between[way..way + STEPS].iter().map(|d| d.soft[i * torsions + k]);
+                sum += STEP * slopes.sum::<f64>() / WAYS as f64;
+                difference +=
+                    (borders[way + STEPS].log_density[i] - borders[way].log_density[i]) / WAYS as f64;
+            }
+            agree += usize::from((sum - difference).abs() < 0.1);
+            ways += 1;
+        }
+    }
+    // Where the joint map jumps far from one cell to the next, gradients can only be rough.
+    assert!(agree > ways * 19 / 20, "{agree} of {ways}");
 }

@@ -5,7 +5,7 @@ use crate::checkpoint::write_whole;
 use crate::config::{Config, TargetConfig, known};
 use crate::error::JobError;
 use crate::fit_controlled::FitControlled;
-use crate::train_stiff_flow::TrainStiffFlow;
+use crate::train_molecule_flow::TrainMoleculeFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Fit};
@@ -170,7 +170,7 @@ pub(crate) fn plan(config: &Config) -> Result<Plan, JobError> {
         "affine" => Some(Arc::new(FitConditionalAffine { molecule: molecule.clone(), temperatures })),
         "flow" => {
             let (layers, width) = accelerators::size(config, (3, 24), (9, 128))?;
-            Some(Arc::new(TrainStiffFlow {
+            Some(Arc::new(TrainMoleculeFlow {
                 molecule: molecule.clone(),
                 temperatures,
                 path: path.clone(),

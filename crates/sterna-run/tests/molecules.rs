@@ -74,7 +74,7 @@ fn rows_of_the_table_are_sound_configs() {
 }
 
 #[test]
-fn how_a_run_is_cut_changes_no_bit() {
+fn how_a_run_is_cut_and_shared_changes_no_bit() {
     let draws = |block: u64| {
         let mut run = run(FLOW);
         while run.progress().0 != Stage::Finished {
@@ -84,6 +84,10 @@ fn how_a_run_is_cut_changes_no_bit() {
     };
     let whole = draws(u64::MAX);
     assert!(whole.iter().all(|x| x.is_finite()) && whole == draws(7));
+    for threads in [1, 2] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        assert!(whole == pool.install(|| draws(u64::MAX)), "{threads} threads");
+    }
 }
 
 /// A fitted transport comes back from its record with the same bits.

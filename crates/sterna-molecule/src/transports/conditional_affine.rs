@@ -25,6 +25,10 @@ const HARMONICS: usize = 3;
 /// Ridge penalty: as if so many samples had shown no dependence on a feature.
 const PENALTY: f64 = 30.0;
 
+/// Slopes of the torsions' maps are taken over this much either side: about a cell of the joint map, whose slopes jump
+/// from cell to cell.
+const DIFFERENCE: f64 = 0.05;
+
 /// A soft torsion, with its map where it has one.
 #[derive(Clone, Debug)]
 struct Soft {
@@ -36,7 +40,8 @@ struct Soft {
 /// φ and ψ about the same Cα, and their map.
 #[derive(Clone, Debug)]
 struct Residue {
-    slots: [(usize, usize); 2],
+    /// Where the two are among the soft torsions.
+    torsions: [usize; 2],
     map: TorusMap,
 }
 
@@ -127,6 +132,27 @@ impl Features {
             next += 4;
         }
     }
+
+    /// From a gradient in the features to one in the torsions.
+    fn pull_back(&self, soft: &[f64], adjoint: &[f64], out: &mut [f64]) {
+        let mut next = 1;
+        for (torsion, out) in soft.iter().zip(out.iter_mut()) {
+            *out = 0.0;
+            for k in 1..=HARMONICS {
+                let (s, c) = (k as f64 * torsion).sin_cos();
+                *out += k as f64 * (adjoint[next + 1] * c - adjoint[next] * s);
+                next += 2;
+            }
+        }
+        for &(a, b) in &self.pairs {
+            let ((sa, ca), (sb, cb)) = (soft[a].sin_cos(), soft[b].sin_cos());
+            // Of cos cos, cos sin, sin cos and sin sin.
+            let g = &adjoint[next..next + 4];
+            out[a] += ca * (g[2] * cb + g[3] * sb) - sa * (g[0] * cb + g[1] * sb);
+            out[b] += cb * (g[1] * ca + g[3] * sa) - sb * (g[0] * ca + g[2] * sa);
+            next += 4;
+        }
+    }
 }
 
 /// Stiff coordinates about means given the soft torsions, and maps of the torsions' own distributions.
@@ -187,7 +213,7 @@ impl ConditionalAffine {
         }
         let stiff = fit_stiff(&chart, &features, &soft, &stiff, &chains)?;
         let residues =
-            residues(&chart.internal).iter().map(|&pair| fit_residue(&chart, pair, &chains)).collect();
+            residues(&chart.internal).iter().map(|&pair| fit_residue(&chart, &soft, pair, &chains)).collect();
         let soft = soft.iter().map(|&c| fit_soft(&chart, c, &chains)).collect();
         let betas = chains.iter().map(|(beta, _)| *beta).collect();
         Ok(Self { chart, features, betas, soft, residues, stiff })
@@ -248,7 +274,7 @@ impl ConditionalAffine {
         let mut fitted = Vec::new();
         for pair in residues(&chart.internal) {
             let map = TorusMap::new(betas.clone(), rest.rows(chains, TORUS_PARAMETERS)?);
-            fitted.push(Residue { slots: pair.map(|c| chart.internal.slot(c)), map });
+            fitted.push(Residue { torsions: pair.map(|c| position(&soft_index, c)), map });
         }
         rest.end()?;
         Ok(Self { chart, features, betas, soft, residues: fitted, stiff })
@@ -385,7 +411,8 @@ impl ConditionalAffine {
                 slope.0[i] *= change;
             }
         }
-        for Residue { slots: [phi, psi], map } in &self.residues {
+        for Residue { torsions, map } in &self.residues {
+            let [phi, psi] = torsions.map(|torsion| self.soft[torsion].slot);
             for i in 0..WIDTH {
                 let angles = [internal[phi.0][phi.1].0[i], internal[psi.0][psi.1].0[i]];
                 let (image, change) = map.apply(ends.from_beta[i], ends.to_beta[i], angles);
@@ -395,6 +422,74 @@ impl ConditionalAffine {
             }
         }
         slope
+    }
+
+    /// Moves the soft torsions of one row; returns the log of the maps' determinant.
+    pub(super) fn map_row(&self, from: f64, to: f64, soft: &mut [f64]) -> f64 {
+        if from == to {
+            return 0.0;
+        }
+        let mut slope = 1.0;
+        for (torsion, angle) in self.soft.iter().zip(soft.iter_mut()) {
+            let Some(map) = &torsion.map else { continue };
+            let (image, change) = map.apply(from, to, *angle);
+            *angle = image;
+            slope *= change;
+        }
+        for Residue { torsions: [phi, psi], map } in &self.residues {
+            let (image, change) = map.apply(from, to, [soft[*phi], soft[*psi]]);
+            [soft[*phi], soft[*psi]] = image;
+            slope *= change;
+        }
+        slope.ln()
+    }
+
+    /// From a gradient in the images of one row's torsions to that in the torsions, with that of the log of the maps'
+    /// determinant.
+    pub(super) fn pull_back_row(&self, from: f64, to: f64, soft: &[f64], gradient: &mut [f64]) {
+        if from == to {
+            return;
+        }
+        let slope = |up: f64, down: f64| (up - down) / (2.0 * DIFFERENCE);
+        for ((torsion, &angle), gradient) in self.soft.iter().zip(soft).zip(gradient.iter_mut()) {
+            let Some(map) = &torsion.map else { continue };
+            let (up, up_change) = map.apply(from, to, angle + DIFFERENCE);
+            let (down, down_change) = map.apply(from, to, angle - DIFFERENCE);
+            *gradient = *gradient * slope(up, down) + slope(up_change.ln(), down_change.ln());
+        }
+        for Residue { torsions, map } in &self.residues {
+            let [g_phi, g_psi] = torsions.map(|torsion| gradient[torsion]);
+            for (axis, &torsion) in torsions.iter().enumerate() {
+                let at = |h: f64| {
+                    let mut angles = torsions.map(|torsion| soft[torsion]);
+                    angles[axis] += h;
+                    map.apply(from, to, angles)
+                };
+                let ((up, up_change), (down, down_change)) = (at(DIFFERENCE), at(-DIFFERENCE));
+                gradient[torsion] = g_phi * slope(up[0], down[0])
+                    + g_psi * slope(up[1], down[1])
+                    + slope(up_change.ln(), down_change.ln());
+            }
+        }
+    }
+
+    /// From a gradient in all internal coordinates of one conformation to that in its soft torsions with z kept: they
+    /// also move the means of the stiff coordinates.
+    pub(super) fn soft_gradient(&self, soft: &[f64], gradient: &[f64], out: &mut [f64]) {
+        let mut adjoint = vec![0.0; self.features.count()];
+        for stiff in &self.stiff {
+            stiff.weights.iter().for_each(|&(k, weight)| adjoint[k] += weight * gradient[stiff.index]);
+        }
+        self.features.pull_back(soft, &adjoint, out);
+        for (torsion, out) in self.soft.iter().zip(out) {
+            *out += gradient[torsion.index];
+        }
+    }
+
+    /// Number of equal positions of each soft torsion.
+    pub fn symmetries(&self) -> Vec<usize> {
+        let kind = |soft: &Soft| self.chart.internal.coordinates()[soft.index].kind;
+        self.soft.iter().map(|soft| circle_model(kind(soft)).map_or(1, |model| model.symmetry)).collect()
     }
 
     /// Features of the block's soft torsions.
@@ -688,9 +783,14 @@ fn residues(internal: &InternalCoordinates) -> Vec<[usize; 2]> {
     internal.torsions(TorsionKind::Phi).filter_map(partner).collect()
 }
 
-fn fit_residue(chart: &Chart, [phi, psi]: [usize; 2], chains: &[(f64, Vec<f64>)]) -> Residue {
+/// Where coordinate `c` is among the soft torsions.
+fn position(soft: &[usize], c: usize) -> usize {
+    soft.iter().position(|&s| s == c).expect("a soft torsion")
+}
+
+fn fit_residue(chart: &Chart, soft: &[usize], [phi, psi]: [usize; 2], chains: &[(f64, Vec<f64>)]) -> Residue {
     let dim = chart.internal.dim();
     let angles = |rows: &[f64]| rows.chunks(dim).map(|row| [row[phi], row[psi]]).collect();
     let chains: Vec<(f64, Vec<[f64; 2]>)> = chains.iter().map(|(beta, rows)| (*beta, angles(rows))).collect();
-    Residue { slots: [phi, psi].map(|c| chart.internal.slot(c)), map: TorusMap::fit(&chains) }
+    Residue { torsions: [phi, psi].map(|c| position(soft, c)), map: TorusMap::fit(&chains) }
 }

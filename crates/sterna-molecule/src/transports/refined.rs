@@ -2,8 +2,8 @@
 //!
 //! In the coordinates of a [`ConditionalAffine`] a conformation is (z, soft): z the deviations of the stiff coordinates
 //! from their means given the soft torsions, divided by their growth with temperature, and soft the torsions
-//! themselves. The affine transport keeps z. Here a [`StiffMap`] moves it, conditional on the soft torsions at the
-//! pair's upper end, which both directions know.
+//! themselves. The affine transport keeps z and moves the torsions by fitted maps. Here an [`InnerMap`] moves both, at the
+//! pair's upper end: going up it follows the fitted maps, going down it comes before them.
 
 use super::conditional_affine::Whitening;
 use super::{Chart, Direction, Ends};
@@ -17,15 +17,16 @@ use sterna::Batch;
 use sterna::lanes::WIDTH;
 use sterna::transport::{Flow, Interval};
 
-/// An invertible map of standardised stiff coordinates, given the soft torsions at the pair's upper end.
+/// An invertible map of the soft torsions and the standardised stiff coordinates at a pair's upper end.
 ///
-/// Rows of `z` have [`ConditionalAffine::stiff`] numbers, rows of `soft` [`ConditionalAffine::soft`].
-pub trait StiffMap: Send + Sync {
-    /// Moves `z` from the lower chain's law towards the upper one's, and writes log |det|.
+/// Rows of `soft` have [`ConditionalAffine::soft`] numbers, rows of `z` [`ConditionalAffine::stiff`].
+pub trait InnerMap: Send + Sync {
+    /// Moves rows from the lower chain's law, as the affine transport brings it, towards the upper one's, and writes
+    /// log |det|.
     fn forward(
         &self,
         pairs: &[Interval],
-        soft: &[f64],
+        soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
     ) -> sterna::Result<()>;
@@ -34,17 +35,17 @@ pub trait StiffMap: Send + Sync {
     fn inverse(
         &self,
         pairs: &[Interval],
-        soft: &[f64],
+        soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
     ) -> sterna::Result<()>;
 }
 
-/// A conditional affine transport and a map of its standardised coordinates.
+/// A conditional affine transport and a map of its coordinates.
 #[derive(Clone)]
 pub struct Refined {
     affine: ConditionalAffine,
-    map: Arc<dyn StiffMap>,
+    map: Arc<dyn InnerMap>,
 }
 
 /// Eight rows on their way.
@@ -73,7 +74,7 @@ thread_local! {
 
 impl Refined {
     /// `map` inside `affine`.
-    pub fn new(affine: ConditionalAffine, map: Arc<dyn StiffMap>) -> Self {
+    pub fn new(affine: ConditionalAffine, map: Arc<dyn InnerMap>) -> Self {
         Self { affine, map }
     }
 
@@ -102,7 +103,7 @@ impl Refined {
                 let row = &mut rows[b];
                 row.enter(chart, x);
                 self.affine.whiten(&ends, &row.block.internal, whitening);
-                // The map sees the torsions of the upper end.
+                // The map acts at the upper end.
                 row.log_det = match direction {
                     Direction::Forward => self.affine.map_soft(&ends, &mut row.block.internal),
                     Direction::Inverse => Lane([1.0; WIDTH]),
@@ -127,6 +128,11 @@ impl Refined {
                     let i = b * WIDTH + lane;
                     let from = z[i * stiff..(i + 1) * stiff].iter();
                     whitening.deviations.iter_mut().zip(from).for_each(|(to, z)| to.0[lane] = *z);
+                    self.affine.write_soft(
+                        &mut row.block.internal,
+                        lane,
+                        &torsions[i * soft..(i + 1) * soft],
+                    );
                 }
                 if direction == Direction::Inverse {
                     row.log_det = self.affine.map_soft(&ends, &mut row.block.internal);
@@ -181,12 +187,21 @@ impl Flow for Refined {
 pub struct Journeys {
     /// Standardised stiff coordinates where the journey starts.
     pub z: Vec<f64>,
-    /// Soft torsions at the pair's lower end …
-    pub lower_soft: Vec<f64>,
-    /// … and at its upper end.
-    pub upper_soft: Vec<f64>,
-    /// log |∂soft′/∂soft| of the journey, minus the log density of (z, soft) where it starts.
+    /// Soft torsions at the pair's upper end: going up, where the fitted maps bring them.
+    pub soft: Vec<f64>,
+    /// Minus the log density of (z, soft) where the journey starts, in these torsions.
     pub offset: Vec<f64>,
+}
+
+/// Log densities of rows (z, soft) and their gradients.
+#[derive(Clone, Debug, Default)]
+pub struct Densities {
+    /// −∞ where there is no such conformation; gradients are 0 there.
+    pub log_density: Vec<f64>,
+    /// In z.
+    pub stiff: Vec<f64>,
+    /// In the soft torsions.
+    pub soft: Vec<f64>,
 }
 
 impl ConditionalAffine {
@@ -216,8 +231,10 @@ impl ConditionalAffine {
             let ends = Ends::new(chart.temperatures, direction, &vec![pair; count]);
             rows.enter(chart, x);
             self.whiten(&ends, &rows.block.internal, &mut whitening);
-            let start = rows.block.internal.clone();
-            let slope = self.map_soft(&ends, &mut rows.block.internal);
+            let slope = match direction {
+                Direction::Forward => self.map_soft(&ends, &mut rows.block.internal),
+                Direction::Inverse => Lane([1.0; WIDTH]),
+            };
             let growth = self.log_growth(chart.temperatures.at(from));
             for (lane, slope) in slope.0.iter().enumerate().take(count) {
                 let density = factor * now.log_density[b * WIDTH + lane] + rows.before.0[lane] + growth;
@@ -226,62 +243,73 @@ impl ConditionalAffine {
                     continue;
                 }
                 out.z.extend(whitening.deviations.iter().map(|d| d.0[lane]));
-                for (internal, lower) in [(&start, forward), (&rows.block.internal, !forward)] {
-                    self.read_soft(internal, lane, &mut torsions);
-                    if lower { &mut out.lower_soft } else { &mut out.upper_soft }.extend(&torsions);
-                }
+                self.read_soft(&rows.block.internal, lane, &mut torsions);
+                out.soft.extend(&torsions);
                 out.offset.push(offset);
             }
         }
         Ok(out)
     }
 
-    /// Log density of (z, soft) under π^β and its gradient in z, for rows at their own β. Where there is no such
-    /// conformation the log density is −∞ and the gradient 0.
+    /// Log densities of (z, soft) under π^β and their gradients, for rows at their own β. Torsions are those at `from`,
+    /// from where the fitted maps bring them to β: the density has these maps' determinant. Their slopes are taken by
+    /// differences over a few of the maps' cells, between which they jump.
     pub fn log_density(
         &self,
         molecule: &Molecule,
+        from: &[f64],
         betas: &[f64],
         soft: &[f64],
         z: &[f64],
-        log_density: &mut [f64],
-        gradient: &mut [f64],
+        out: &mut Densities,
     ) {
         let chart = self.chart();
         let internal = &chart.internal;
-        let (dim, stiff, torsions) = (internal.dim(), self.stiff(), self.soft());
+        let (dim, stiff, torsions, rows) = (internal.dim(), self.stiff(), self.soft(), betas.len());
         let atoms = molecule.atoms();
-        let mut q = vec![0.0; betas.len() * dim];
-        let mut growth = vec![0.0; betas.len() * stiff];
+        let mut q = vec![0.0; rows * dim];
+        let mut growth = vec![0.0; rows * stiff];
+        let (mut brought, mut log_slope) = (soft.to_vec(), vec![0.0; rows]);
         for (i, &beta) in betas.iter().enumerate() {
             let t = chart.temperatures.at(beta);
+            let brought = &mut brought[i * torsions..(i + 1) * torsions];
+            log_slope[i] = self.map_row(from[i], beta, brought);
             let q = &mut q[i * dim..(i + 1) * dim];
             let growth = &mut growth[i * stiff..(i + 1) * stiff];
-            self.place(t, &soft[i * torsions..(i + 1) * torsions], &z[i * stiff..(i + 1) * stiff], q, growth);
+            self.place(t, brought, &z[i * stiff..(i + 1) * stiff], q, growth);
         }
-        let mut x = vec![0.0; betas.len() * 3 * atoms];
-        internal.to_cartesian(&q, &mut x, log_density);
-        let (mut energy, mut forces) = (vec![0.0; betas.len()], vec![0.0; x.len()]);
+        let mut x = vec![0.0; rows * 3 * atoms];
+        out.log_density.resize(rows, 0.0);
+        internal.to_cartesian(&q, &mut x, &mut out.log_density);
+        let (mut energy, mut forces) = (vec![0.0; rows], vec![0.0; x.len()]);
         molecule.force_field().evaluate(&x, &mut energy, &mut forces);
         let mut pulled = vec![0.0; dim];
+        out.stiff.clear();
+        out.stiff.resize(rows * stiff, 0.0);
+        out.soft.clear();
+        out.soft.resize(rows * torsions, 0.0);
         for (i, &beta) in betas.iter().enumerate() {
             let t = chart.temperatures.at(beta);
             let factor = 1.0 / (crate::BOLTZMANN * t);
-            let gradient = &mut gradient[i * stiff..(i + 1) * stiff];
-            let total = log_density[i] - factor * energy[i] + self.log_growth(t);
+            let total = out.log_density[i] - factor * energy[i] + self.log_growth(t) + log_slope[i];
             if !total.is_finite() {
-                log_density[i] = f64::NEG_INFINITY;
-                gradient.fill(0.0);
+                out.log_density[i] = f64::NEG_INFINITY;
                 continue;
             }
-            log_density[i] = total;
+            out.log_density[i] = total;
             let row = i * 3 * atoms..(i + 1) * 3 * atoms;
-            internal.pull_back(&x[row.clone()], &q[i * dim..(i + 1) * dim], &forces[row], &mut pulled);
-            for (k, gradient) in gradient.iter_mut().enumerate() {
-                let c = self.stiff_coordinate(k);
-                let volume = internal.volume_slope(c, q[i * dim + c]);
-                *gradient = growth[i * stiff + k] * (factor * pulled[c] + volume);
+            let q = &q[i * dim..(i + 1) * dim];
+            internal.pull_back(&x[row.clone()], q, &forces[row], &mut pulled);
+            for (c, pulled) in pulled.iter_mut().enumerate() {
+                *pulled = factor * *pulled + internal.volume_slope(c, q[c]);
             }
+            for k in 0..stiff {
+                out.stiff[i * stiff + k] = growth[i * stiff + k] * pulled[self.stiff_coordinate(k)];
+            }
+            let here = i * torsions..(i + 1) * torsions;
+            let gradient = &mut out.soft[here.clone()];
+            self.soft_gradient(&brought[here.clone()], &pulled, gradient);
+            self.pull_back_row(from[i], beta, &soft[here], gradient);
         }
     }
 }
