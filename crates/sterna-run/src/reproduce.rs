@@ -225,7 +225,9 @@ pub fn write_page(out: &Path) -> Result<(), JobError> {
         for &budget in &budgets {
             let store = store(out, budget);
             let cells = experiment.cells(budget);
-            if cells.is_empty() || cells.iter().any(|c| store.get(c).is_some()) {
+            // What needs no runs is the same for every budget.
+            let is_first = budgets.first() == Some(&budget);
+            if (cells.is_empty() && is_first) || cells.iter().any(|c| store.get(c).is_some()) {
                 let section = experiment.section(budget, &store);
                 section.write_files(store.folder())?;
                 sections.push(section);

@@ -76,7 +76,7 @@ pub fn shortfalls(problem: Problem, budget: Budget, short: &[(Row, usize, Mean, 
         .collect();
     out += &cells.join(", ");
     out.push('.');
-    let mut reasons: Vec<&str> = short.iter().filter_map(|(row, ..)| reason(problem, budget, *row)).collect();
+    let mut reasons: Vec<&str> = short.iter().filter_map(|(row, ..)| reason(problem, *row)).collect();
     reasons.dedup();
     for reason in reasons {
         out.push(' ');
@@ -85,12 +85,12 @@ pub fn shortfalls(problem: Problem, budget: Budget, short: &[(Row, usize, Mean, 
     Some(out)
 }
 
-fn reason(problem: Problem, budget: Budget, row: Row) -> Option<&'static str> {
+fn reason(problem: Problem, row: Row) -> Option<&'static str> {
     match (problem, row.method) {
         (_, Method::Plain) => Some(
             "Plain swaps have nothing to be trained: the printed figure lies within the spread of single runs.",
         ),
-        (Problem::Gmm, Method::Diffusion) if row.steps < 2 && budget == Budget::Standard => Some(
+        (Problem::Gmm, Method::Diffusion) if row.steps < 2 => Some(
             "With the exact score of the diffusion (`accelerator.score = \"exact\"`) Diff-PT and K = 1 make 719 and 1,588 \
              round trips with 10 chains, 17 and 12 with 6: ours are within a few per cent of the former and far above \
              the latter, so with few chains a learned path does better than the diffusion's own, and the paper's did \

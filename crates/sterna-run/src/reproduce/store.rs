@@ -44,6 +44,7 @@ impl Store {
         let note = json!({
             "processor": model.map_or("unknown", |m| m.1),
             "cores": std::thread::available_parallelism().map_or(1, |n| n.get()),
+            "gpu": gpu(),
             "runs_at_a_time": jobs,
             "sterna": env!("CARGO_PKG_VERSION"),
             "system": std::env::consts::OS,
@@ -65,9 +66,10 @@ impl Store {
         }
         let text = |key: &str| note[key].as_str().unwrap_or("unknown").to_string();
         Some(format!(
-            "**The {budget} budget** was spent on {} ({} cores, {}) by sterna {}: {runs} runs, {} of processors in all.",
+            "**The {budget} budget** was spent on {} ({} cores, {}{}) by sterna {}: {runs} runs, {} of processors in all.",
             text("processor"),
             note["cores"],
+            note["gpu"].as_str().map(|gpu| format!("{gpu}, ")).unwrap_or_default(),
             text("system"),
             text("sterna"),
             duration(seconds)
@@ -202,6 +204,17 @@ impl Store {
         fs::remove_dir_all(&folder).map_err(JobError::file("remove", &folder))?;
         Ok(measured)
     }
+}
+
+/// The name of the GPU, if this program can use one.
+#[cfg(feature = "cuda")]
+fn gpu() -> Option<String> {
+    Some(sterna_neural::Cuda::open(Default::default()).ok()?.name().to_string())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn gpu() -> Option<String> {
+    None
 }
 
 struct Work {
