@@ -312,19 +312,22 @@ impl Problem {
     pub fn cells(&self, budget: Budget) -> Vec<Cell> {
         let mut out = Vec::new();
         for row in self.rows(budget) {
-            for seed in self.seeds(row, budget) {
-                out.extend(self.chains(budget).iter().map(|&n| self.cell(row, n, seed, budget)));
+            for n in self.chains(budget) {
+                out.extend(self.seeds(row, n, budget).map(|seed| self.cell(row, n, seed, budget)));
             }
         }
         out
     }
 
-    /// Seeds of a row.
-    pub fn seeds(&self, row: Row, budget: Budget) -> std::ops::RangeInclusive<u64> {
+    /// Seeds of one place in the table.
+    pub fn seeds(&self, row: Row, chains: usize, budget: Budget) -> std::ops::RangeInclusive<u64> {
+        // Many chains on a learned path of many coordinates or particles take the longest.
+        let is_long = row.method == Method::Diffusion && *self != Self::Gmm && chains > self.middle(budget);
         match (self, budget) {
             (_, Budget::Quick) => 1..=1,
             (Self::Alanine, _) => 1..=4,
             (_, Budget::Full) if row.is_trained() => 1..=1,
+            _ if is_long => 1..=1,
             _ if row.is_trained() => 1..=2,
             _ => 1..=4,
         }

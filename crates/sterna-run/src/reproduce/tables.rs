@@ -64,7 +64,7 @@ pub fn results(store: &Store, problem: Problem, row: Row, chains: usize, budget:
         }
         Some(summary)
     };
-    problem.seeds(row, budget).filter_map(of).collect()
+    problem.seeds(row, chains, budget).filter_map(of).collect()
 }
 
 fn round_trips(summary: &Value) -> f64 {
