@@ -112,9 +112,12 @@ impl TrainCmcd {
             .filter(|e| !e.record.is_empty())
             .map(|e| from_bytes::<CmcdDescription>(e.record.to_vec(), "the round before"))
             .transpose()?;
-        // Later rounds go on with the network of the first.
+        // Later rounds go on with the network of the first, though the chains have moved.
         let (drift, start) = match &earlier_weights {
-            Some(stored) => (stored.description.drift.clone(), stored.description.start.clone()),
+            Some(stored) => {
+                let drift = stored.description.drift.clone().on_schedule(collected.schedule.betas());
+                (drift, stored.description.start.clone())
+            }
             None => (drift, collected.step_variances(self.size.noise)),
         };
         let description = CmcdDescription { drift, steps: self.size.steps, start, plain: Vec::new() };

@@ -66,6 +66,19 @@ impl NetworkConfig {
         }
     }
 
+    /// The same network for the chains of another schedule, where it is made for one.
+    pub fn on_schedule(mut self, schedule: &[f64]) -> Self {
+        let conditioning = match &mut self {
+            Self::MlpDrift(config) => &mut config.conditioning,
+            Self::AdditiveDrift(config) => &mut config.conditioning,
+            Self::EgnnDrift(config) => &mut config.conditioning,
+            Self::RealNvp(config) => &mut config.conditioning,
+            Self::Energy(_) => return self,
+        };
+        conditioning.schedule = schedule.to_vec();
+        self
+    }
+
     /// Adds the network's parameters to `layout`.
     ///
     /// # Errors
