@@ -242,6 +242,7 @@ pub fn write_page(out: &Path) -> Result<(), JobError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{accelerators, builtin};
 
     #[test]
     fn a_name_means_one_cell_whoever_asks_for_it() {
@@ -251,6 +252,10 @@ mod tests {
             for cell in Experiment::ALL.iter().flat_map(|e| e.cells(budget)) {
                 assert!(named(&cell.name) == Some(&cell), "{} is two things", cell.name);
                 cell.config.settings().expect("a cell can be run");
+                if cell.transport_of.is_none() {
+                    let target = builtin::target(&cell.config.target).expect("a target of the paper");
+                    accelerators::plan(&cell.config, target).map(drop).expect("a cell can be run");
+                }
                 let needed =
                     cell.transport_of.as_ref().map(|name| named(name).expect("made by some experiment"));
                 assert!(needed.is_none_or(|c| c.config.trains()), "{} gets no transport", cell.name);

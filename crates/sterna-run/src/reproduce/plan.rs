@@ -226,36 +226,33 @@ impl Problem {
             Budget::Standard => {
                 standard_steps(*self, row).map_or(vec![], |n| vec![("training.steps", n.to_string())])
             }
+            // Networks of molecules are small, and trained on the CPU: what helps them is fresh samples.
+            Budget::Full if molecule => vec![("training.rounds", "4".into())],
             Budget::Full => {
                 // Where there is no GPU, a CPU does it: slowly.
-                let common =
-                    [("network.preset", "paper"), ("training.device", "cuda"), ("training.fallback", "true")];
-                let own: &[(&str, &str)] = match (molecule, row.method) {
-                    (true, _) => {
-                        &[("training.rounds", "3"), ("training.batch", "512"), ("training.steps", "65000")]
-                    }
+                let common = [
+                    ("network.preset", "paper"),
+                    ("training.batch", "512"),
+                    ("training.device", "cuda"),
+                    ("training.fallback", "true"),
+                ];
+                let own: &[(&str, &str)] = match row.method {
                     // The chains move between the rounds.
-                    (_, Method::Flow) => &[
-                        ("training.batch", "512"),
+                    Method::Flow => &[
                         ("training.precision", "tf32"),
                         ("training.rounds", "2"),
                         ("training.collect", "50000"),
                         ("training.steps", "32500"),
                         ("training.fine_tune", "10000"),
                     ],
-                    (_, Method::Cmcd) => &[
-                        ("training.batch", "512"),
+                    Method::Cmcd => &[
                         ("training.precision", "tf32"),
                         // Long trainings learn few samples by heart.
                         ("training.collect", "100000"),
                         ("training.steps", "100000"),
                     ],
                     // After 100,000 steps in TF32 the path had holes in which chains of some ladders were lost.
-                    _ => &[
-                        ("training.batch", "512"),
-                        ("training.collect", "100000"),
-                        ("training.steps", "24000"),
-                    ],
+                    _ => &[("training.collect", "100000"), ("training.steps", "24000")],
                 };
                 let together = *self == Self::Gmm && row.method != Method::Flow;
                 let together = together.then_some(("network.coordinates", "together"));
