@@ -126,7 +126,7 @@ impl Fixture {
         let there = square(&y1, &self.mean(&y0, &at_start));
         let back = square(&y0, &self.mean(&y1, &at_end));
         let variance = RELAXATION * (2.0 - RELAXATION);
-        end + up.offset[0] + (there - back) / (2.0 * variance)
+        end - up.start[0] + (there - back) / (2.0 * variance)
     }
 
     /// The worst difference between an accelerator's weights and the independent ones.

@@ -497,9 +497,9 @@ fn densities_of_standardised_coordinates_are_true() {
     let there = density(1.0, *beta, &journeys.z, &journeys.soft);
     for (i, log_det) in log_det.iter().enumerate() {
         let weight = after.log_density[i] + log_det - factor * before.log_density[i];
-        let found_weight = found.log_density[i] + journeys.offset[i];
+        let found_weight = found.log_density[i] - journeys.start[i];
         assert!((weight - found_weight).abs() < 1e-8, "{weight} {found_weight}");
-        assert!((there.log_density[i] + journeys.offset[i]).abs() < 1e-8);
+        assert!((there.log_density[i] - journeys.start[i]).abs() < 1e-8);
     }
 }
 

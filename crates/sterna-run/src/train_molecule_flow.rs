@@ -148,9 +148,9 @@ impl TrainMoleculeFlow {
         let conditions = Conditions::pair_inputs(graph);
         let late = graph.input("late", 1);
         let strength = graph.scalar(1.0).broadcast(late.shape());
-        // +log w of forward and −log w of backward journeys: end + log-ratio − start.
+        // +log w of forward and −log w of backward journeys.
         let journey = |forward: bool| {
-            let [z, soft, offset] =
+            let [z, soft, start] =
                 [affine.stiff(), affine.soft(), 1].map(|cols| graph.input("journey", cols));
             let (direction, beta) = match forward {
                 true => (Direction::Forward, conditions.upper),
@@ -159,7 +159,9 @@ impl TrainMoleculeFlow {
             let (end, log_det) = network.record(direction, &conditions, strength, Inner { soft, z });
             let density = Density::new(self.molecule.clone(), affine.clone());
             let inputs = [end.z, end.soft, conditions.upper, beta];
-            graph.host(Arc::new(LogDensity(density)), &inputs, 1) + log_det + offset
+            let end = graph.host(Arc::new(LogDensity(density)), &inputs, 1) + log_det;
+            // By the formula the same for both.
+            Direction::Forward.log_weight(start, end)
         };
         let (up, down) = (journey(true), journey(false));
         // Δ = log w(forward) − log w(backward).
@@ -227,8 +229,8 @@ impl Lesson for FlowLesson {
             inputs[1].push(pair.upper as f32);
             inputs[2].push(f32::from(u8::from(late)));
             for (k, journeys) in [up, down].into_iter().enumerate() {
-                let i = choices.below(journeys.offset.len());
-                let parts = [(&journeys.z, stiff), (&journeys.soft, soft), (&journeys.offset, 1)];
+                let i = choices.below(journeys.start.len());
+                let parts = [(&journeys.z, stiff), (&journeys.soft, soft), (&journeys.start, 1)];
                 for (to, (from, cols)) in inputs[3 + 3 * k..].iter_mut().zip(parts) {
                     to.extend(from[i * cols..(i + 1) * cols].iter().map(|&x| f32::from_f64(x)));
                 }

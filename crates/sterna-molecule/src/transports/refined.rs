@@ -189,8 +189,8 @@ pub struct Journeys {
     pub z: Vec<f64>,
     /// Soft torsions at the pair's upper end: going up, where the fitted maps bring them.
     pub soft: Vec<f64>,
-    /// Minus the log density of (z, soft) where the journey starts, in these torsions.
-    pub offset: Vec<f64>,
+    /// Log density of (z, soft) where the journey starts, in these torsions.
+    pub start: Vec<f64>,
 }
 
 /// Log densities of rows (z, soft) and their gradients.
@@ -238,14 +238,14 @@ impl ConditionalAffine {
             let growth = self.log_growth(chart.temperatures.at(from));
             for (lane, slope) in slope.0.iter().enumerate().take(count) {
                 let density = factor * now.log_density[b * WIDTH + lane] + rows.before.0[lane] + growth;
-                let offset = slope.ln() - density;
-                if !offset.is_finite() {
+                let start = density - slope.ln();
+                if !start.is_finite() {
                     continue;
                 }
                 out.z.extend(whitening.deviations.iter().map(|d| d.0[lane]));
                 self.read_soft(&rows.block.internal, lane, &mut torsions);
                 out.soft.extend(&torsions);
-                out.offset.push(offset);
+                out.start.push(start);
             }
         }
         Ok(out)
