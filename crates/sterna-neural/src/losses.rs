@@ -107,7 +107,12 @@ pub struct CmcdNetwork {
     backward_log_variance: Slot,
     interpolation: Slot,
     log_ratio: Slot,
+    /// The part of the drift along the score at each path time, where it has one.
+    along_score: Option<Slot>,
 }
+
+/// Units of a step's first variance, so that what is learned is of order one.
+const SCORE_UNIT: f64 = 10.0;
 
 /// Journeys of a controlled diffusion as values: each row goes one way.
 #[derive(Clone, Copy, Debug)]
@@ -180,10 +185,18 @@ impl CmcdNetwork {
             backward_log_variance: slot("backward_log_variance", steps),
             interpolation: slot("interpolation", steps),
             log_ratio: slot("log_ratio", 1),
+            along_score: None,
             drift,
             start: start.iter().map(|ends| ends.map(f64::ln)).collect(),
             steps,
         }
+    }
+
+    /// Adds to the drift a multiple of the path's score, learned for each pair and path time.
+    pub fn with_score(mut self, layout: &mut Layout) -> Self {
+        self.along_score =
+            Some(layout.add("along_score", self.start.len(), self.steps + 1, Init::Constant(0.0)));
+        self
     }
 
     /// Length of a point.
@@ -206,6 +219,21 @@ impl CmcdNetwork {
         let [lower, upper] = self.start[pair];
         let along = (if backward { k - 1 } else { k }) as f64 / self.steps as f64;
         lower + along * (upper - lower)
+    }
+
+    /// What the multiple of the score at path time k/K is counted in: of the order of the local variance.
+    fn score_unit(&self, pair: usize, k: usize) -> f64 {
+        SCORE_UNIT * self.first(pair, k, false).exp()
+    }
+
+    /// The multiple of the score at each path time of each row's pair: K + 1 columns.
+    fn along_score<'g>(&self, which: Value<'g>) -> Option<Value<'g>> {
+        let (graph, slot) = (which.graph(), self.along_score.as_ref()?);
+        let pairs = 0..self.start.len();
+        let units: Vec<f64> =
+            pairs.flat_map(|pair| (0..=self.steps).map(move |k| self.score_unit(pair, k))).collect();
+        let units = which.matmul(graph.constant(self.steps + 1, &units));
+        Some(which.matmul(slot.record(graph)) * units)
     }
 
     /// Variance 2σ²/K of each step of each row's pair, of P or of Q: K columns.
@@ -234,6 +262,7 @@ impl CmcdNetwork {
         let (dim, steps) = (self.drift.dim(), self.steps);
         let (graph, forward) = (rows.start.graph(), rows.forward);
         let interpolations = self.interpolations(rows.which);
+        let along_score = self.along_score(rows.which);
         let [of_p, of_q] = [false, true].map(|backward| self.variances(rows.which, backward));
         let sign = forward * 2.0 - 1.0;
         // The first for rows that go forward, the second for the others.
@@ -251,7 +280,11 @@ impl CmcdNetwork {
             let s = n as f64 / steps as f64;
             let time = forward * (2.0 * s - 1.0) + (1.0 - s);
             let score = if detached { path.detached_score(beta(n), x) } else { path.score(beta(n), x) };
-            (score, self.drift.record(&rows.pair.at(time), x) * sign * (1.0 / steps as f64))
+            let mut drift = self.drift.record(&rows.pair.at(time), x);
+            if let Some(along) = along_score {
+                drift = drift + pick(along.slice(n, 1), along.slice(steps - n, 1)) * score;
+            }
+            (score, drift * sign * (1.0 / steps as f64))
         };
         let (mut x, mut log_ratio) = (rows.start, graph.scalar(0.0));
         let (mut score, mut drift) = score_and_drift(0, x);
@@ -306,7 +339,30 @@ impl CmcdNetwork {
         drift: Arc<dyn sterna::transport::Drift>,
     ) -> sterna::Result<sterna::accelerators::CmcdSteps> {
         let [interpolation, noise, backward_noise] = self.tables(parameters);
-        sterna::accelerators::CmcdSteps::with_backward_noise(drift, interpolation, noise, backward_noise)
+        let steps = sterna::accelerators::CmcdSteps::with_backward_noise(
+            drift,
+            interpolation,
+            noise,
+            backward_noise,
+        )?;
+        match self.along_score {
+            Some(_) => steps.with_score(self.score_table(parameters)),
+            None => Ok(steps),
+        }
+    }
+
+    /// The multiple of the score at each path time of each pair (pairs × (K + 1)); zeros where there is none.
+    pub fn score_table<T: Real>(&self, parameters: &Parameters<T>) -> sterna::Batch {
+        let mut out = sterna::Batch::zeros(self.start.len(), self.steps + 1);
+        if let Some(slot) = &self.along_score {
+            for pair in 0..out.rows() {
+                for k in 0..=self.steps {
+                    let learned = parameters.values()[slot.offset + pair * slot.cols + k].to_f64();
+                    out.row_mut(pair)[k] = learned * self.score_unit(pair, k);
+                }
+            }
+        }
+        out
     }
 
     /// φ_k (pairs × (K + 1)), σ_k² of P and σ_k² of Q (pairs × K) as the parameters have them.

@@ -40,6 +40,8 @@ pub struct CmcdSize {
     pub particles: Option<Particles>,
     /// In place of an MLP of all coordinates, a network of each alone: right for products.
     pub apart: bool,
+    /// Whether the drift has a part along the path's score, a multiple of it learned for each pair and path time.
+    pub along_score: bool,
     /// Variance of a step's noise relative to the local variance, per unit of barrier between the chains
     /// of a pair, that training starts from.
     pub noise: f64,
@@ -56,6 +58,9 @@ pub struct CmcdDescription {
     pub start: Vec<[f64; 2]>,
     /// Pairs that are swapped plainly.
     pub plain: Vec<bool>,
+    /// Whether the drift has a part along the path's score.
+    #[serde(default)]
+    pub along_score: bool,
 }
 
 /// Trains a controlled diffusion on samples of both chains of every pair; see [`TrainFlow`](crate::TrainFlow),
@@ -113,14 +118,15 @@ impl TrainCmcd {
             .map(|e| from_bytes::<CmcdDescription>(e.record.to_vec(), "the round before"))
             .transpose()?;
         // Later rounds go on with the network of the first, though the chains have moved.
-        let (drift, start) = match &earlier_weights {
-            Some(stored) => {
-                let drift = stored.description.drift.clone().on_schedule(collected.schedule.betas());
-                (drift, stored.description.start.clone())
+        let (drift, start, along_score) = match &earlier_weights {
+            Some(Stored { description, .. }) => {
+                let drift = description.drift.clone().on_schedule(collected.schedule.betas());
+                (drift, description.start.clone(), description.along_score)
             }
-            None => (drift, collected.step_variances(self.size.noise)),
+            None => (drift, collected.step_variances(self.size.noise), self.size.along_score),
         };
-        let description = CmcdDescription { drift, steps: self.size.steps, start, plain: Vec::new() };
+        let steps = self.size.steps;
+        let description = CmcdDescription { drift, steps, start, plain: Vec::new(), along_score };
         let mut layout = Layout::new();
         let network = description.build(&mut layout)?;
         let start = match earlier_weights {
@@ -175,7 +181,8 @@ impl CmcdDescription {
             let reason = "its network is not a drift".into();
             return Err(Error::Mismatch { origin: "the drift's weights".into(), reason });
         };
-        Ok(CmcdNetwork::new(layout, drift, self.steps, &self.start))
+        let network = CmcdNetwork::new(layout, drift, self.steps, &self.start);
+        Ok(if self.along_score { network.with_score(layout) } else { network })
     }
 
     /// The accelerator of a file, and the length of its points.

@@ -133,6 +133,14 @@ fn cases() -> Vec<Case> {
             all.push(g.gradient(y.square().sum_cols(), &[x])[0]);
             all
         }),
+        case("large network, forth alone", 4150, [1e-5, 3e-3], |g, layout| {
+            let (_, y) = mlp(g, layout, [33, 3, 512, 10]);
+            vec![y * g.input("span", 1)]
+        }),
+        case("large network, forth alone, odd sizes", 8200, [1e-5, 3e-3], |g, layout| {
+            let (_, y) = mlp(g, layout, [7, 2, 160, 3]);
+            vec![y]
+        }),
         case("large network, odd sizes", 131, [1e-5, 3e-3], |g, layout| {
             let (_, y) = mlp(g, layout, [7, 3, 211, 5]);
             with_gradient(g, layout, y.square().sum_cols().mean_rows())
@@ -345,7 +353,8 @@ fn the_gpu_draws_the_batches_of_the_cpu() {
             let size = FlowSize { layers: 3, hidden };
             Box::new(TrainFlow::new(path(), Arc::new(target()), size, training).unwrap())
         } else {
-            let size = CmcdSize { steps: 2, hidden, particles: None, apart: false, noise: 0.1 };
+            let size =
+                CmcdSize { steps: 2, hidden, particles: None, apart: false, along_score: false, noise: 0.1 };
             Box::new(TrainCmcd::new(path(), Arc::new(target()), size, training).unwrap())
         };
         let mut fitting = fit.begin(collected(3), None).unwrap();

@@ -86,10 +86,13 @@ fn transport(kind: Kind, steps: usize) -> (CmcdNetwork, Parameters<f32>) {
         MlpDriftConfig { hidden: Hidden::new(2, 160), ..MlpDriftConfig::small(DIM, &kind.betas()).unwrap() };
     let drift = config.build(&mut layout, "drift").unwrap();
     let start: Vec<[f64; 2]> = kind.widths().windows(2).map(|v| [0.1 * v[0], 0.1 * v[1]]).collect();
-    let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &start);
+    let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &start).with_score(&mut layout);
     let mut weights = layout.initialise::<f32>(2);
+    // The multiples of the score come last.
+    let network_ends = weights.values().len() - start.len() * (steps + 1);
     for (i, w) in weights.values_mut().iter_mut().enumerate().filter(|(_, w)| **w == 0.0) {
-        *w = 0.003 * ((i as f32 * 0.754_877_7).fract() - 0.5);
+        let size = if i < network_ends { 0.003 } else { 0.1 };
+        *w = size * ((i as f32 * 0.754_877_7).fract() - 0.5);
     }
     (network, weights)
 }
@@ -182,8 +185,10 @@ fn the_kernels_compile() {
     if let Err(error) = Cuda::compiler_version() {
         return println!("skipped: {error}");
     }
-    for (kind, steps) in [(Kind::Mixture, 0), (Kind::Normal(20.0), 2)] {
-        println!("{} sources", plan(kind, 20, steps, 1).compile_only(90).unwrap());
+    for (kind, steps, ladders) in
+        [(Kind::Mixture, 0, 20), (Kind::Normal(20.0), 2, 20), (Kind::Mixture, 1, 1000)]
+    {
+        println!("{} sources", plan(kind, ladders, steps, 1).compile_only(90).unwrap());
     }
 }
 
@@ -193,13 +198,14 @@ fn iterations_are_those_of_the_cpu() {
     // The same random numbers and the same formulas: points differ by rounding, f32's where a drift moves them. A
     // swap whose log ratio lies within that of its threshold may go the other way: one in a thousand at most.
     let cases = [
-        (Kind::Mixture, 0, 1e-9),
-        (Kind::Mixture, 1, 1e-5),
-        (Kind::Normal(20.0), 1, 1e-5),
-        (Kind::Normal(20.0), 3, 1e-5),
+        (Kind::Mixture, 0, 50, 1e-9),
+        (Kind::Mixture, 1, 50, 1e-5),
+        // So many that other kernels do the products.
+        (Kind::Mixture, 1, 1000, 1e-5),
+        (Kind::Normal(20.0), 1, 50, 1e-5),
+        (Kind::Normal(20.0), 3, 50, 1e-5),
     ];
-    for (kind, steps, tolerance) in cases {
-        let ladders = 50;
+    for (kind, steps, ladders, tolerance) in cases {
         let mut cpu = OnCpu::new(kind, ladders, steps, 7);
         let mut ours = LadderSampler::new(&gpu, plan(kind, ladders, steps, 7)).unwrap();
         for (from, to) in [(0, 1), (1, 2), (2, 13)] {

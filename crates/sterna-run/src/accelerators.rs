@@ -301,7 +301,14 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     None => size(config, (3, 96), (4, 512))?,
                 };
                 let hidden = Hidden::new(layers, width);
-                let size = CmcdSize { steps, hidden, particles, apart, noise: accelerator.noise };
+                let size = CmcdSize {
+                    steps,
+                    hidden,
+                    particles,
+                    apart,
+                    along_score: config.network.along_score,
+                    noise: accelerator.noise,
+                };
                 let fit = TrainCmcd::new(path.clone(), graph_target.clone(), size, training);
                 Ok(Arc::new(fit.map_err(impossible)?))
             })?;

@@ -153,7 +153,14 @@ fn path() -> Arc<dyn AnnealingPath> {
 }
 
 fn cmcd_steps(precision: Precision, steps: usize) -> f64 {
-    let size = CmcdSize { steps, hidden: Hidden::new(4, 512), particles: None, apart: false, noise: 0.1 };
+    let size = CmcdSize {
+        steps,
+        hidden: Hidden::new(4, 512),
+        particles: None,
+        apart: false,
+        along_score: false,
+        noise: 0.1,
+    };
     let fit = TrainCmcd::new(path(), Arc::new(Gmm::paper(DIM)), size, training(precision));
     steps_per_second(&fit.expect("settings of the paper"))
 }

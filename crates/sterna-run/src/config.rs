@@ -212,11 +212,21 @@ pub struct NetworkConfig {
     /// right for products; if not given, whichever does better after a short training of both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordinates: Option<String>,
+    /// `cmcd`: whether the drift has a part along the path's score, a multiple of it learned for each pair and step.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub along_score: bool,
 }
 
 impl Default for NetworkConfig {
     fn default() -> Self {
-        Self { preset: "small".into(), layers: None, width: None, equivariant: None, coordinates: None }
+        Self {
+            preset: "small".into(),
+            layers: None,
+            width: None,
+            equivariant: None,
+            coordinates: None,
+            along_score: false,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use super::Precision;
 use super::emit::{self, Source};
 use super::gpu::{Buffer, Gpu, Kernel, argument};
 use super::schedule::{Schedule, Spot, Terms, Work};
+use super::tiled;
 use crate::graph::{Graph, Id, Value};
 use crate::host::HostFunction;
 use crate::{Real, Result};
@@ -24,8 +25,8 @@ pub(super) struct Built<T> {
     gpu: Arc<Gpu>,
     schedule: Schedule,
     launches: Vec<Launch>,
-    /// Transposed copies of weights.
-    turn: Option<(Kernel, Buffer)>,
+    /// Transposed copies of weights, and tiles of them: kernels and their tables.
+    copies: Vec<(Kernel, Vec<Buffer>)>,
     arena: Buffer,
     number: PhantomData<T>,
 }
@@ -79,7 +80,10 @@ struct Turn {
 /// All sources of a computation, for whoever only wants to compile them.
 pub(super) fn sources<T: Real>(schedule: &Schedule, precision: Precision) -> Vec<String> {
     let own = (0..schedule.works.len()).filter_map(|w| emit::source::<T>(schedule, w, precision));
-    own.map(|s| s.text).chain([emit::tables::<T>(precision, is_long(schedule))]).collect()
+    let tables = emit::tables::<T>(precision, is_long(schedule));
+    let tiles =
+        (!schedule.tilings.is_empty()).then(|| tiled::weights_source::<T>(precision, is_long(schedule)));
+    own.map(|s| s.text).chain([tables]).chain(tiles).collect()
 }
 
 fn is_long(schedule: &Schedule) -> bool {
@@ -101,6 +105,10 @@ impl<T: Real> Built<T> {
         let tables = emit::tables::<T>(precision, is_long(&schedule));
         let mut texts: Vec<&str> = own.iter().flatten().map(|s| &s.text[..]).collect();
         texts.push(&tables);
+        let tiles = tiled::weights_source::<T>(precision, is_long(&schedule));
+        if !schedule.tilings.is_empty() {
+            texts.push(&tiles);
+        }
         gpu.compile(&texts)?;
         let arena = gpu.allocate(schedule.arena * T::BYTES)?;
         for (at, values) in &schedule.constants {
@@ -108,7 +116,7 @@ impl<T: Real> Built<T> {
             arena.write(*at, &values)?;
         }
         let mut built =
-            Self { gpu: gpu.clone(), schedule, launches: vec![], turn: None, arena, number: PhantomData };
+            Self { gpu: gpu.clone(), schedule, launches: vec![], copies: vec![], arena, number: PhantomData };
         for (w, source) in own.into_iter().enumerate() {
             let launch = match source {
                 Some(source) => {
@@ -124,7 +132,7 @@ impl<T: Real> Built<T> {
             };
             built.launches.push(launch);
         }
-        built.turn = built.turns(&tables)?;
+        built.copies = built.turns(&tables)?.into_iter().chain(built.tilings(precision)?).collect();
         Ok(built)
     }
 
@@ -239,7 +247,7 @@ impl<T: Real> Built<T> {
         })
     }
 
-    fn turns(&self, tables: &str) -> Result<Option<(Kernel, Buffer)>> {
+    fn turns(&self, tables: &str) -> Result<Option<(Kernel, Vec<Buffer>)>> {
         let mut all = Vec::new();
         for turned in &self.schedule.turned {
             let shape = self.schedule.shape(turned.source);
@@ -261,7 +269,17 @@ impl<T: Real> Built<T> {
             return Ok(None);
         }
         let kernel = self.gpu.load(tables)?.kernel("turn", [all.len(), 1], 256, 0)?;
-        Ok(Some((kernel, upload(&self.gpu, &all)?)))
+        Ok(Some((kernel, vec![upload(&self.gpu, &all)?])))
+    }
+
+    fn tilings(&self, precision: Precision) -> Result<Option<(Kernel, Vec<Buffer>)>> {
+        let (matrices, tiles) = tiled::tables(&self.schedule);
+        if tiles.is_empty() {
+            return Ok(None);
+        }
+        let source = tiled::weights_source::<T>(precision, is_long(&self.schedule));
+        let kernel = self.gpu.load(&source)?.kernel("tile_weights", [tiles.len(), 1], 256, 0)?;
+        Ok(Some((kernel, vec![upload(&self.gpu, &matrices)?, upload(&self.gpu, &tiles)?])))
     }
 
     /// Whether the host takes part, so that the whole cannot be recorded.
@@ -298,9 +316,13 @@ impl<T: Real> Built<T> {
     /// Queues what depends on parameters alone.
     pub fn queue_weights(&self) -> Result<()> {
         self.gpu.enter()?;
-        let Some((kernel, table)) = &self.turn else { return Ok(()) };
-        let (mut arena, mut table) = (self.arena.pointer(), table.pointer());
-        self.gpu.launch(kernel, &mut [argument(&mut arena), argument(&mut table)])
+        for (kernel, tables) in &self.copies {
+            let mut pointers = vec![self.arena.pointer()];
+            pointers.extend(tables.iter().map(Buffer::pointer));
+            let mut arguments: Vec<_> = pointers.iter_mut().map(argument).collect();
+            self.gpu.launch(kernel, &mut arguments)?;
+        }
+        Ok(())
     }
 
     /// Queues the whole computation; host functions are waited for.

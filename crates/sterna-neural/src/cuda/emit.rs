@@ -7,7 +7,8 @@ use super::Precision;
 use super::compiler::HEADER;
 use super::large_product::{hopper_product, large_product};
 use super::row_kernel::row_kernel;
-use super::schedule::{Schedule, THREADS, View, Work};
+use super::schedule::{LANES, Schedule, THREADS, View, Work};
+use super::tiled;
 use crate::Real;
 use crate::graph::Id;
 use crate::op::{Binary, Op, Rows, Shape, Unary};
@@ -57,18 +58,29 @@ pub(super) fn source<T: Real>(schedule: &Schedule, w: usize, precision: Precisio
     let name = String::from("work");
     match &schedule.works[w] {
         Work::Rows(tasks) => {
-            let threads = schedule.threads(tasks);
-            let scratch = schedule.block_rows * threads;
-            let shared = schedule.shared.get(&w).copied().unwrap_or(0) * schedule.block_rows;
-            let text = preamble::<T>(precision, long) + &row_kernel(schedule, &name, tasks, threads, true);
-            let blocks = [schedule.rows.div_ceil(schedule.block_rows), 1];
-            let shared = (scratch + shared) * T::BYTES;
+            let room = schedule.shared.get(&w).copied().unwrap_or(0) * schedule.block_rows;
+            let (threads, scratch, groups, room) = match schedule.by_lanes {
+                // Groups of threads begin half of the banks apart.
+                true => (128, 0, 128 / LANES, room.next_multiple_of(16) + 8),
+                false => {
+                    let threads = schedule.threads(tasks);
+                    (threads, schedule.block_rows * threads, 1, room)
+                }
+            };
+            let text =
+                preamble::<T>(precision, long) + &row_kernel(schedule, &name, tasks, threads, room, true);
+            let blocks = [schedule.rows.div_ceil(schedule.block_rows * groups), 1];
+            let shared = (scratch + groups * room) * T::BYTES;
             Some(Source { name, text, blocks, threads, shared })
         }
         Work::Fixed(tasks) => {
-            let text = preamble::<T>(precision, long) + &row_kernel(schedule, &name, tasks, THREADS, false);
+            let text =
+                preamble::<T>(precision, long) + &row_kernel(schedule, &name, tasks, THREADS, 0, false);
             let shared = schedule.block_rows * THREADS * T::BYTES;
             Some(Source { name, text, blocks: [1, 1], threads: THREADS, shared })
+        }
+        Work::Product(product, group) if schedule.tiling(product).is_some() => {
+            Some(tiled::source::<T>(schedule, name, product, group, precision))
         }
         Work::Product(product, group) if schedule.on_hopper(product) => {
             let rows = schedule.rows * schedule.shape(product.out).rows.group();

@@ -12,13 +12,14 @@ use super::gpu::{Buffer, Gpu, Kernel};
 use super::ladders::LadderPlan;
 use crate::conditions::Conditions;
 use crate::graph::{Graph, Value};
+use crate::losses::CmcdNetwork;
 use crate::target::GraphTarget;
 use crate::{Precision, Result};
 
 /// Pointers of `kernels/ladders.cu`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct LadderPointers(pub [u64; 30]);
+pub(super) struct LadderPointers(pub [u64; 31]);
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct JourneyPointers([u64; 18]);
@@ -141,6 +142,24 @@ pub(super) fn record_move<'g>(
     vec![x, log_target, score, log_joint(x, v, log_target) - start]
 }
 
+/// Records the drift at the inputs of a journey: its pair, the time, and a point.
+pub(super) fn record_drift<'g>(graph: &'g Graph, network: &CmcdNetwork) -> Value<'g> {
+    let conditions = Conditions::inputs(graph);
+    network.drift().record(&conditions, graph.input("x", network.dim()))
+}
+
+/// Journeys of an iteration whose first pair is `first`.
+pub(super) fn journeys(plan: &LadderPlan, first: usize) -> usize {
+    let pairs = (first..plan.schedule.chains()).step_by(2).count();
+    (2 * plan.ensembles * pairs).max(1)
+}
+
+/// Blocks of 128 threads for so many replicas or journeys: a thread for two coordinates, as `kernels/ladders.cu` has it.
+pub(super) fn row_blocks(rows: usize, dim: usize) -> [usize; 2] {
+    let lanes = dim.div_ceil(2).next_power_of_two().min(32);
+    [(rows * lanes).div_ceil(128), 1]
+}
+
 /// Source of the kernels for halves that propose `pairs` pairs from `first` on.
 pub(super) fn source(plan: &LadderPlan, steps: usize, pairs: usize, first: usize) -> String {
     let mut text = emit::preamble::<f64>(Precision::F32, true);
@@ -175,7 +194,7 @@ pub(super) fn half(
 ) -> Result<Half> {
     let (chains, dim, ladders) = (plan.schedule.chains(), plan.target.dim(), plan.ensembles);
     let pairs = (first..chains).step_by(2).count();
-    let journeys = (2 * ladders * pairs).max(1);
+    let journeys = journeys(plan, first);
     let (target, drift) = match &plan.transport {
         None => (None, None),
         Some((network, weights)) => {
@@ -184,8 +203,7 @@ pub(super) fn half(
             let outputs = [plan.target.log_density(x), plan.target.score(x)];
             let target = Built::<f64>::new(gpu, &graph, &outputs, journeys, 0, Precision::F32)?;
             let graph = Graph::new();
-            let conditions = Conditions::inputs(&graph);
-            let outputs = [network.drift().record(&conditions, graph.input("x", dim))];
+            let outputs = [record_drift(&graph, network)];
             let count = weights.values().len();
             let drift = Built::<f32>::new(gpu, &graph, &outputs, journeys, count, precision)?;
             drift.arena().write(0, weights.values())?;
@@ -212,19 +230,16 @@ pub(super) fn half(
     let buffers = sizes.map(|bytes| gpu.allocate(bytes)).into_iter().collect::<Result<Vec<_>>>()?;
     pointers.extend(buffers.iter().map(Buffer::pointer));
     let module = gpu.load(&source(plan, steps, pairs, first))?;
-    let warps = |rows: usize| [rows.div_ceil(4), 1];
+    let blocks = row_blocks(journeys, dim);
     let walk = match steps {
         0 => None,
-        _ => Some((
-            module.kernel("walk", warps(journeys), 128, 0)?,
-            module.kernel("weigh", warps(journeys), 128, 0)?,
-        )),
+        _ => Some((module.kernel("walk", blocks, 128, 0)?, module.kernel("weigh", blocks, 128, 0)?)),
     };
     Ok(Half {
         pointers: JourneyPointers(pointers.try_into().expect("one for each field")),
-        depart: module.kernel("depart", warps(journeys), 128, 0)?,
+        depart: module.kernel("depart", blocks, 128, 0)?,
         walk,
-        decide: module.kernel("decide", warps(ladders), 128, 0)?,
+        decide: module.kernel("decide", [ladders.div_ceil(4), 1], 128, 0)?,
         target,
         drift,
         _buffers: buffers,

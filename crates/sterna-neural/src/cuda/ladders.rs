@@ -13,7 +13,9 @@ use super::Cuda;
 use super::built::{Built, upload};
 use super::compiler::compile_all;
 use super::gpu::{Buffer, Gpu, Kernel, Recording, argument};
-use super::ladder_parts::{Half, LadderPointers, State, half, record_move, source};
+use super::ladder_parts::{
+    Half, LadderPointers, State, half, journeys, record_drift, record_move, row_blocks, source,
+};
 use crate::graph::Graph;
 use crate::losses::CmcdNetwork;
 use crate::parameters::Parameters;
@@ -59,7 +61,14 @@ impl LadderPlan {
         let graph = Graph::new();
         let outputs = record_move(&graph, &*self.target, self.leapfrog_steps);
         let rows = self.ensembles * self.schedule.chains();
-        Ok(compiled + Cuda::compile_only::<f64>(&graph, &outputs, rows, Precision::F32, arch)?)
+        let mut compiled =
+            compiled + Cuda::compile_only::<f64>(&graph, &outputs, rows, Precision::F32, arch)?;
+        if let Some((network, _)) = &self.transport {
+            let graph = Graph::new();
+            let drift = [record_drift(&graph, network)];
+            compiled += Cuda::compile_only::<f32>(&graph, &drift, journeys(self, 1), Precision::F32, arch)?;
+        }
+        Ok(compiled)
     }
 }
 
@@ -90,7 +99,6 @@ pub struct LadderSampler {
     explore: Built<f64>,
     begin: Kernel,
     settle: Kernel,
-    tick: Kernel,
     halves: [Half; 2],
     many: Option<Recording>,
     iterations: u64,
@@ -122,8 +130,12 @@ impl LadderSampler {
         let outputs = record_move(&graph, &*plan.target, plan.leapfrog_steps);
         let explore = Built::<f64>::new(&gpu, &graph, &outputs, rows, 0, Precision::F32)?;
         let tables = match &plan.transport {
-            Some((network, weights)) => network.tables(weights).map(|table| table.as_slice().to_vec()),
-            None => [vec![0.0], vec![0.0], vec![0.0]],
+            Some((network, weights)) => {
+                let [interpolation, noise, backward_noise] = network.tables(weights);
+                [interpolation, noise, backward_noise, network.score_table(weights)]
+                    .map(|table| table.as_slice().to_vec())
+            }
+            None => std::array::from_fn(|_| vec![0.0]),
         };
         let mut constants = vec![
             plan.schedule.betas().to_vec(),
@@ -139,13 +151,12 @@ impl LadderSampler {
         pointers.extend((0..4).map(|k| at(explore.output(k).0)));
         let pointers = LadderPointers(pointers.try_into().expect("one for each field"));
         let module = gpu.load(&source(&plan, steps, 1, 1))?;
-        let warps = |rows: usize| [rows.div_ceil(4), 1];
+        let blocks = row_blocks(rows, dim);
         let halves =
             [half(&gpu, device.precision, &plan, steps, 1)?, half(&gpu, device.precision, &plan, steps, 2)?];
         let mut sampler = Self {
-            begin: module.kernel("begin", warps(rows), 128, 0)?,
-            settle: module.kernel("settle", warps(rows), 128, 0)?,
-            tick: module.kernel("tick", [1, 1], 1, 0)?,
+            begin: module.kernel("begin", blocks, 128, 0)?,
+            settle: module.kernel("settle", blocks, 128, 0)?,
             gpu,
             steps,
             pointers,
@@ -218,8 +229,7 @@ impl LadderSampler {
                 self.launch(weigh, Some(half), Some(n))?;
             }
         }
-        self.launch(&half.decide, Some(half), None)?; // lines 11–13
-        self.launch(&self.tick, None, None)
+        self.launch(&half.decide, Some(half), None) // lines 11–13
     }
 
     /// Goes on by so many iterations.

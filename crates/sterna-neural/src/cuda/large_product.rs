@@ -8,7 +8,7 @@ use super::schedule::{Product, Schedule, Spot, View};
 use crate::graph::Id;
 
 /// Where a value lies that a large product reads.
-fn memory(schedule: &Schedule, id: Id) -> usize {
+pub(super) fn memory(schedule: &Schedule, id: Id) -> usize {
     match schedule.spots[&id] {
         Spot::Memory(at) => at,
         other => unreachable!("{other:?} read by a large product"),
@@ -17,7 +17,7 @@ fn memory(schedule: &Schedule, id: Id) -> usize {
 
 /// What becomes of a number of a large product, at row `r` and column `c`: elementwise values that follow are computed
 /// as it comes out.
-fn follow_up(schedule: &Schedule, p: &Product, group: &[Id]) -> String {
+pub(super) fn follow_up(schedule: &Schedule, p: &Product, group: &[Id]) -> String {
     let shape = schedule.shape(p.out);
     let at = |view: View| format!("A[(I){} + {}]", memory(schedule, view.root), index(view, shape));
     let init = p.init.map_or(String::new(), |id| match schedule.literal(id) {

@@ -16,6 +16,7 @@ mod program;
 mod row_kernel;
 mod schedule;
 mod search;
+mod tiled;
 mod training;
 
 use std::sync::Arc;

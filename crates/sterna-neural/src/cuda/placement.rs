@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::schedule::{Product, Schedule, Spot, THREADS, Task, Turned, View, Work};
+use super::schedule::{LANES, Product, Schedule, Spot, THREADS, Task, Turned, View, Work};
 use crate::graph::{Graph, Id};
 use crate::op::{Op, Rows};
 use crate::plan::{Plan, pack_intervals};
@@ -12,7 +12,7 @@ const SHORT_SUM: usize = 16;
 /// Bytes of shared memory that the values of a row kernel may take.
 const SHARED_BYTES: usize = 72 << 10;
 /// The fewest rows that are worth matrix units that read shared memory.
-const HOPPER_ROWS: usize = 4096;
+pub(super) const HOPPER_ROWS: usize = 4096;
 
 impl Schedule {
     /// Numbers that a value takes in the arena.
@@ -27,7 +27,7 @@ impl Schedule {
         self.rows.next_multiple_of(16)
     }
 
-    fn take(&mut self, len: usize) -> usize {
+    pub(super) fn take(&mut self, len: usize) -> usize {
         let at = self.arena;
         // Whole cache lines.
         self.arena += len.next_multiple_of(32);
@@ -60,6 +60,7 @@ impl Schedule {
             }
         }
         self.place_outputs(outputs);
+        self.place_tiles();
         self.place_values(bytes);
         self.place_turned();
     }
@@ -98,7 +99,7 @@ impl Schedule {
     }
 
     /// Work and step at which each value is read; steps of a row kernel count, of others not.
-    fn uses(&self) -> HashMap<Id, Vec<(usize, usize)>> {
+    pub(super) fn uses(&self) -> HashMap<Id, Vec<(usize, usize)>> {
         let mut uses: HashMap<Id, Vec<(usize, usize)>> = HashMap::new();
         for (w, work) in self.works.iter().enumerate() {
             let mut add = |ids: Vec<Id>, step: usize| {
@@ -183,7 +184,8 @@ impl Schedule {
 
     /// Shared memory for as many values as fit; those that are kept longest go to memory.
     fn place_shared(&mut self, work: usize, mut items: Vec<(Id, usize, usize, usize)>, bytes: usize) {
-        let most = SHARED_BYTES / bytes / self.block_rows;
+        let rows = if self.by_lanes { 128 / LANES } else { self.block_rows };
+        let most = SHARED_BYTES / bytes / rows;
         items.sort_by_key(|&(_, units, first, last)| (last - first + 1) * units);
         loop {
             let (offsets, total) = pack_intervals(&items, 0);
@@ -219,6 +221,7 @@ impl Schedule {
         for work in &self.works {
             if let Work::Product(p, _) = work
                 && !p.transposed
+                && self.tiling(p).is_none()
                 && self.on_hopper(p)
                 && !wanted.contains(&p.b)
             {

@@ -4,35 +4,46 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
 use super::emit::{elementwise, index, number};
-use super::schedule::{Product, Schedule, Spot, Task, View};
+use super::schedule::{LANES, Product, Schedule, Spot, Task, View};
 use crate::graph::Id;
 use crate::op::{Op, Rows, Shape};
 use crate::plan::elementwise_inputs;
 
 const ROW_PRODUCT: &str = include_str!("kernels/row_product.cu");
 
-/// A kernel that does all `tasks`; `batch` tells blocks of rows from a single block.
+/// A kernel that does all `tasks`; `batch` tells blocks of rows from a single block. Values of the rows of a block, or of a
+/// warp, take `room` numbers of shared memory.
 pub(super) fn row_kernel(
     schedule: &Schedule,
     name: &str,
     tasks: &[Task],
     threads: usize,
+    room: usize,
     batch: bool,
 ) -> String {
-    frame(name, &Body::new(schedule, batch, threads).write(tasks))
+    frame(name, room, &Body::new(schedule, batch, threads).write(tasks))
 }
 
-fn frame(name: &str, body: &Body) -> String {
-    let (threads, block_rows) = (body.threads, body.schedule.block_rows);
-    let scratch = block_rows * threads;
+fn frame(name: &str, room: usize, body: &Body) -> String {
+    let (threads, rows) = (body.threads, body.schedule.block_rows);
+    let sharing = body.sharing();
+    let (number, shared, end) = match body.by_lanes() {
+        true => (
+            format!("((I)blockIdx.x * {} + threadIdx.x / {sharing})", threads / sharing),
+            format!("threadIdx.x / {sharing} * {room}"),
+            format!("if (row0 >= {}) return;\n", body.schedule.padded_rows()),
+        ),
+        // A block keeps room for parts of sums.
+        false => ("(I)blockIdx.x".into(), (rows * threads).to_string(), String::new()),
+    };
     format!(
-        "#define THREADS {threads}\n{ROW_PRODUCT}{}\n\
+        "#define THREADS {sharing}\n{ROW_PRODUCT}{}\n\
          extern \"C\" __global__ void __launch_bounds__({threads}, 1024 / {threads}) {name}(T *A) {{\n\
          extern __shared__ __align__(16) unsigned char shared_bytes[];\n\
-         T *const scratch = (T *)shared_bytes;\nT *const S = scratch + {scratch};\n\
-         const int t = threadIdx.x, lane = t & 31, warp = t >> 5;\n\
-         const I row0 = (I)blockIdx.x * {};\n(void)lane; (void)warp; (void)row0; (void)S; (void)scratch;\n{}{}}}\n",
-        body.tables, block_rows, body.pointers, body.text
+         T *const scratch = (T *)shared_bytes;\nT *const S = scratch + {shared};\n\
+         const int t = threadIdx.x % {sharing}, lane = t & 31, warp = t >> 5;\n\
+         const I row0 = {number} * {rows};\n(void)lane; (void)warp; (void)row0; (void)S; (void)scratch;\n{end}{}{}}}\n",
+        body.tables, body.pointers, body.text
     )
 }
 
@@ -67,6 +78,16 @@ impl<'s> Body<'s> {
             touched: Vec::new(),
             scratch_used: false,
         }
+    }
+
+    /// Whether a few neighbouring threads have a row of their own.
+    fn by_lanes(&self) -> bool {
+        self.batch && self.schedule.by_lanes
+    }
+
+    /// Threads that take rows together.
+    fn sharing(&self) -> usize {
+        if self.by_lanes() { LANES } else { self.threads }
     }
 
     fn write(mut self, tasks: &[Task]) -> Self {
@@ -105,7 +126,7 @@ impl<'s> Body<'s> {
             || writes.iter().any(|&id| overlaps(self.range(id)))
             || (matches!(task, Task::Product(_)) && self.scratch_used);
         if waits {
-            self.text.push_str("__syncthreads();\n");
+            self.text.push_str(if self.by_lanes() { "__syncwarp();\n" } else { "__syncthreads();\n" });
             self.written.clear();
             self.touched.clear();
             self.scratch_used = false;
@@ -226,16 +247,16 @@ impl<'s> Body<'s> {
                 let from = self.operand(*x, view);
                 let f = if matches!(op, Op::SumCols(_)) { "row_sum" } else { "row_log_sum_exp" };
                 let (rows, cols) = (self.rows(shape), view.shape.cols);
+                let (lanes, warps) = (self.sharing().min(32), self.sharing().div_ceil(32));
                 let of = match from {
                     Operand::Number(x) => {
                         let sum = if f == "row_sum" { x * cols as f64 } else { x + (cols as f64).ln() };
                         number(sum)
                     }
                     Operand::Pointer(p) => {
-                        format!("{f}({p} + r * {} + {}, {cols})", view.stride, view.start)
+                        format!("{f}<{lanes}>({p} + r * {} + {}, {cols})", view.stride, view.start)
                     }
                 };
-                let warps = self.threads / 32;
                 let _ = writeln!(
                     self.text,
                     "for (int r = warp; r < {rows}; r += {warps}) {{ const T s = {of}; if (lane == 0) {out}[r] = s; }}"

@@ -22,6 +22,10 @@ const HOPPER: u32 = 90;
 /// Rows from which on even rather small matrices are kernels of their own.
 const MANY_ROWS: usize = 4096;
 
+/// Threads that take a narrow row of their own through a row kernel, and the most columns that are narrow.
+pub(super) const LANES: usize = 8;
+const NARROW: usize = 64;
+
 /// a · b (+ init); b is k × n after transposing.
 #[derive(Clone, Debug)]
 pub(super) struct Product {
@@ -74,6 +78,8 @@ pub(super) enum Spot {
     /// Offset in a block's shared memory, in numbers per row.
     Shared(usize),
     Register,
+    /// Offset in the arena, in numbers, of the tiles that the matrix units read (`kernels/tiled.cu`).
+    Tiles(usize),
     /// A number known when the kernel is made.
     Literal(f64),
 }
@@ -94,15 +100,30 @@ pub(super) struct Turned {
     pub to: usize,
 }
 
+/// A weight matrix that is kept as tiles too.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tiling {
+    pub source: Id,
+    pub transposed: bool,
+    pub k: usize,
+    pub n: usize,
+    /// Columns of the product that one tile serves.
+    pub width: usize,
+    pub to: usize,
+}
+
 /// All launches of a computation for one number of rows.
 pub(super) struct Schedule {
     pub nodes: Vec<(Op, Shape)>,
     pub works: Vec<Work>,
     pub spots: HashMap<Id, Spot>,
     pub turned: Vec<Turned>,
+    pub tilings: Vec<Tiling>,
     pub rows: usize,
-    /// Rows of a block of a row kernel.
+    /// Rows of a block of a row kernel, or of a few threads where these have rows of their own.
     pub block_rows: usize,
+    /// Whether a few threads of a row kernel take a row of their own: many narrow rows, none of which waits for another.
+    pub by_lanes: bool,
     /// Whether the GPU has matrix units that read shared memory, and the numbers are f32.
     pub hopper: bool,
     /// Numbers per row of shared memory of each row kernel.
@@ -138,8 +159,10 @@ impl Schedule {
             works: vec![],
             spots: HashMap::new(),
             turned: vec![],
+            tilings: vec![],
             rows,
             block_rows,
+            by_lanes: false,
             hopper: arch == HOPPER && T::BYTES == 4,
             shared: HashMap::new(),
             outputs: vec![],
@@ -155,8 +178,18 @@ impl Schedule {
         for phase in &plan.phases {
             schedule.add_phase(&plan, phase);
         }
+        if rows >= MANY_ROWS && schedule.works.iter().all(|w| schedule.is_narrow(w)) {
+            (schedule.by_lanes, schedule.block_rows) = (true, 1);
+        }
         schedule.place(graph, &plan, &outputs, T::BYTES);
         Ok(schedule)
+    }
+
+    /// Whether a launch is one of rows with few numbers each.
+    fn is_narrow(&self, work: &Work) -> bool {
+        let Work::Rows(tasks) = work else { return matches!(work, Work::Fixed(_) | Work::Copy(..)) };
+        let numbers = |task: &Task| Self::writes(task).iter().map(|id| self.shape(*id).group_len()).max();
+        tasks.iter().all(|task| !matches!(task, Task::Product(_)) && numbers(task) <= Some(NARROW))
     }
 
     fn undetached(&self, mut id: Id) -> Id {
@@ -311,7 +344,7 @@ impl Schedule {
         let small = if self.rows < MANY_ROWS { SMALL_MATRIX } else { SMALL_MATRIX / 2 };
         while let Some((task, followers)) = queue.pop_front() {
             let product = match &task {
-                Task::Product(p) if p.k * p.n > small => p.clone(),
+                Task::Product(p) if p.k * p.n > small || self.ends_tiles(p) => p.clone(),
                 _ => {
                     together.push(task);
                     if together.len() == MOST_STEPS {

@@ -224,7 +224,11 @@ impl Problem {
             }
             Budget::Standard if molecule => vec![rounds],
             Budget::Standard => {
-                standard_steps(*self, row).map_or(vec![], |n| vec![("training.steps", n.to_string())])
+                let steps = standard_steps(*self, row).map(|n| ("training.steps", n.to_string()));
+                // With 30 chains a short trial does not tell the two kinds of drift apart.
+                let apart = *self == Self::ManyWell && row.method == Method::Cmcd;
+                let apart = apart.then(|| ("network.coordinates", "apart".to_string()));
+                steps.into_iter().chain(apart).collect()
             }
             // Networks of molecules are small, and trained on the CPU: what helps them is fresh samples.
             Budget::Full if molecule => vec![("training.rounds", "4".into())],
@@ -339,6 +343,9 @@ fn standard_steps(problem: Problem, row: Row) -> Option<u64> {
         (Problem::Gmm, Method::Cmcd, _) => Some(6000),
         (Problem::Dw4, Method::Cmcd, 1) => Some(3000),
         (Problem::Dw4, Method::Cmcd, _) => Some(2500),
+        (Problem::ManyWell, Method::Cmcd, 1) => Some(5000),
+        (Problem::ManyWell, Method::Cmcd, 2) => Some(4000),
+        (Problem::ManyWell, Method::Cmcd, _) => Some(3000),
         _ => None,
     }
 }

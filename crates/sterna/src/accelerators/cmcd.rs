@@ -3,7 +3,7 @@
 //! P_k: x + Δs (σ_k² ∇U(x) + b(x)) at k − 1; Q_{k−1}: x + Δs (σ_k² ∇U(x) − b(x)) at k; each with
 //! variance 2 Δs σ_k², where σ_k may differ between P and Q: a step towards a narrower density should
 //! return with more noise than it went. U interpolates the two log densities: on the geometric path it is the path at
-//! β + φ_k (β′ − β).
+//! β + φ_k (β′ − β). A drift may have a part along the score, b + c_k ∇U: with it alone one normal becomes another.
 
 use super::gaussian::{Gaussian, GaussianSteps};
 use crate::accelerator::Travellers;
@@ -26,6 +26,8 @@ pub struct CmcdSteps {
     noise: Batch,
     /// σ_k² of Q for each pair (pairs × K).
     backward_noise: Batch,
+    /// c_k of each pair (pairs × (K + 1)), if the drift has a part along the score.
+    along_score: Option<Batch>,
     /// Sign of the drift on the way back.
     backward_sign: f64,
     /// Room for path times, one for each thread that travels.
@@ -66,7 +68,19 @@ impl CmcdSteps {
             return wrong("noise", s.to_string(), "every variance must be positive");
         }
         let (backward_sign, times) = (backward_sign(), Mutex::default());
-        Ok(Self { drift, interpolation, noise, backward_noise, backward_sign, times })
+        Ok(Self { drift, interpolation, noise, backward_noise, along_score: None, backward_sign, times })
+    }
+
+    /// Adds c_k ∇U to the drift at path time k/K: one number for each pair and k (pairs × (K + 1)).
+    pub fn with_score(mut self, along_score: Batch) -> Result<Self> {
+        let expected = (self.interpolation.rows(), self.interpolation.dim());
+        if (along_score.rows(), along_score.dim()) != expected {
+            let value = format!("{} × {} values", along_score.rows(), along_score.dim());
+            let cure = "each pair needs one value more than it has steps";
+            return Err(Error::Setting { field: "along_score", value, cure });
+        }
+        self.along_score = Some(along_score);
+        Ok(self)
     }
 
     /// φ linear in path time, one σ² for all steps of a pair.
@@ -150,7 +164,16 @@ impl GaussianSteps for CmcdSteps {
         times.resize(points.rows(), k as f64 / self.noise.dim() as f64);
         let made = self.drift.drift(&travellers.interval, &times, &points.x, out);
         self.times.lock().expect("no panic inside").push(times);
-        made
+        made?;
+        if let Some(along_score) = &self.along_score {
+            for (i, &pair) in travellers.pair.iter().enumerate() {
+                let share = along_score.row(pair - 1)[k];
+                for (out, score) in out.row_mut(i).iter_mut().zip(points.score.row(i)) {
+                    *out += share * score;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn forward_means(

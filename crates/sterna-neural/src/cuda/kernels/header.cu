@@ -20,38 +20,50 @@ static __device__ __forceinline__ double f_fma(double a, double b, double c) { r
 static __device__ __forceinline__ T f_abs(T x) { return x < T(0) ? -x : x; }
 static __device__ __forceinline__ T f_max(T a, T b) { return a > b ? a : b; }
 static __device__ __forceinline__ T f_recip(T x) { return T(1) / x; }
-static __device__ __forceinline__ T f_sigmoid(T x) { return T(1) / (T(1) + f_exp(-x)); }
+static __device__ __forceinline__ double f_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+static __device__ __forceinline__ float f_sigmoid(float x) {
+    float y;
+    if (TERMS == 1) { // where products round to 11 bits, 22 are enough
+        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(-1.442695041f * x));
+        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.f + y));
+        return y;
+    }
+    // Newton's step makes up for what the quick reciprocal lacks; it wants a finite number.
+    const float d = 1.f + fminf(expf(-x), 1e30f);
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(d));
+    return fmaf(y, fmaf(-d, y, 1.f), y);
+}
 static __device__ __forceinline__ T f_silu(T x) { return x * f_sigmoid(x); }
 static __device__ __forceinline__ T f_softplus(T x) { return f_max(x, T(0)) + f_log1p(f_exp(-f_abs(x))); }
 static __device__ __forceinline__ T f_sign(T x) { return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x); }
 static __device__ __forceinline__ T f_step(T x) { return x > T(0) ? T(1) : T(0); }
 
-template <class V> static __device__ __forceinline__ V warp_sum(V x) {
+template <class V> static __device__ __forceinline__ V warp_sum(V x, int lanes = 32) {
 #pragma unroll
-    for (int d = 16; d > 0; d >>= 1) x += __shfl_xor_sync(0xffffffffu, x, d);
+    for (int d = lanes / 2; d > 0; d >>= 1) x += __shfl_xor_sync(0xffffffffu, x, d);
     return x;
 }
 
-static __device__ __forceinline__ T warp_max(T x) {
+static __device__ __forceinline__ T warp_max(T x, int lanes) {
 #pragma unroll
-    for (int d = 16; d > 0; d >>= 1) x = f_max(x, __shfl_xor_sync(0xffffffffu, x, d));
+    for (int d = lanes / 2; d > 0; d >>= 1) x = f_max(x, __shfl_xor_sync(0xffffffffu, x, d));
     return x;
 }
 
-// One warp a row: the sum of a row, and log Σ exp of one.
-static __device__ __forceinline__ T row_sum(const T *x, int cols) {
+// The sum of a row, and log Σ exp of one, by 32 neighbouring threads or fewer.
+template <int LANES> static __device__ __forceinline__ T row_sum(const T *x, int cols) {
     T sum = T(0);
-    for (int c = threadIdx.x & 31; c < cols; c += 32) sum += x[c];
-    return warp_sum(sum);
+    for (int c = threadIdx.x % LANES; c < cols; c += LANES) sum += x[c];
+    return warp_sum(sum, LANES);
 }
 
-static __device__ __forceinline__ T row_log_sum_exp(const T *x, int cols) {
+template <int LANES> static __device__ __forceinline__ T row_log_sum_exp(const T *x, int cols) {
     T top = -T(1) / T(0);
-    for (int c = threadIdx.x & 31; c < cols; c += 32) top = f_max(top, x[c]);
-    top = warp_max(top);
+    for (int c = threadIdx.x % LANES; c < cols; c += LANES) top = f_max(top, x[c]);
+    top = warp_max(top, LANES);
     // All −∞: their sum is zero, and its logarithm −∞, not NaN.
     const T shift = top > -T(1) / T(0) ? top : T(0);
     T sum = T(0);
-    for (int c = threadIdx.x & 31; c < cols; c += 32) sum += f_exp(x[c] - shift);
-    return f_log(warp_sum(sum)) + shift;
+    for (int c = threadIdx.x % LANES; c < cols; c += LANES) sum += f_exp(x[c] - shift);
+    return f_log(warp_sum(sum, LANES)) + shift;
 }

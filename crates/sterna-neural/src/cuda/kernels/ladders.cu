@@ -1,7 +1,7 @@
-// Algorithm 1 for many ladders at once, between the recorded computations (local moves, drift, target). One warp
-// a replica, a journey or a ladder. D, CHAINS, LADDERS, STEPS (K), SEED and JITTER are defined before; P is the
-// number of pairs proposed by each ladder in this half, FIRST the first of them. The formulas step_mean,
-// step_log_ratio and log_weight are written from the library's own.
+// Algorithm 1 for many ladders at once, between the recorded computations (local moves, drift, target). LANES threads, two
+// coordinates each, for a replica or a journey, one warp for a ladder. D, CHAINS, LADDERS, STEPS (K), SEED and JITTER are
+// defined before; P is the number of pairs proposed by each ladder in this half, FIRST the first of them. The formulas
+// step_mean, step_log_ratio and log_weight are written from the library's own.
 
 struct Ladders {
     // Replicas: points, and the target's log density and score there.
@@ -12,7 +12,7 @@ struct Ladders {
     double *acceptance, *rejection, *weights;
     long long *bad, *accepted;
     unsigned long long *iteration;
-    const double *betas, *step_size, *scale, *interpolation, *noise, *backward_noise;
+    const double *betas, *step_size, *scale, *interpolation, *noise, *backward_noise, *along_score;
     // The local move: inputs and results.
     double *move_x, *move_beta, *move_step, *move_momentum, *move_log_target, *move_score;
     const double *end_x, *end_log_target, *end_score, *end_log_ratio;
@@ -27,9 +27,18 @@ struct Journeys {
     double *x, *before, *score, *start, *squares, *log_ratio, *log_weight, *log_target, *end_score;
 };
 
-#define ROW (blockIdx.x * 4 + (threadIdx.x >> 5))
-#define LANE (threadIdx.x & 31)
+#define LANES (D <= 2 ? 1 : D <= 4 ? 2 : D <= 8 ? 4 : D <= 16 ? 8 : D <= 32 ? 16 : 32)
+#define ROW ((blockIdx.x * 128 + threadIdx.x) / LANES)
+#define LANE (threadIdx.x % LANES)
 #define HALF_LOG_TAU 0.91893853320467274178
+
+// The sum over the threads of a row.
+static __device__ __forceinline__ double row_total(double x) {
+    const unsigned own = (LANES == 32 ? 0xffffffffu : (1u << LANES % 32) - 1) << (threadIdx.x % 32 / LANES * LANES);
+#pragma unroll
+    for (int d = LANES / 2; d > 0; d >>= 1) x += __shfl_xor_sync(own, x, d);
+    return x;
+}
 
 static __device__ __forceinline__ double interpolate(double beta, double log_reference, double log_target) {
     if (beta <= 0.0) return log_reference;
@@ -44,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(128) begin(Ladders s, int move) {
     const unsigned long long t = *s.iteration + 1;
     const double shorter = 1.0 - JITTER * unit(philox(SEED, t, row, (LOCAL + 3 * move) << 16).a);
     const double size = chain == 0 ? 0.0 : s.step_size[chain] * shorter;
-    for (int b = lane; 2 * b < D; b += 32) {
+    for (int b = lane; 2 * b < D; b += LANES) {
         double v[2], fresh[2];
         normal_pair(philox(SEED, t, row, (LOCAL + 3 * move + 1) << 16 | b), v[0], v[1]);
         const bool draw = chain == 0 && move == 0;
@@ -70,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(128) settle(Ladders s, int move) {
     const double u = unit(philox(SEED, t, row, (LOCAL + 3 * move + 2) << 16).a);
     const bool accept = chain == 0 || (!bad && ratio - log(u) > 0.0); // false for NaN
     if (accept) {
-        for (int c = lane; c < D; c += 32) s.x[row * D + c] = s.end_x[row * D + c], s.score[row * D + c] = s.end_score[row * D + c];
+        for (int c = lane; c < D; c += LANES) s.x[row * D + c] = s.end_x[row * D + c], s.score[row * D + c] = s.end_score[row * D + c];
         if (lane == 0) s.log_target[row] = log_target;
     }
     if (lane == 0) {
@@ -82,13 +91,15 @@ extern "C" __global__ void __launch_bounds__(128) settle(Ladders s, int move) {
 // Line 4 and the start of lines 5–10: forward journeys first, then backward ones.
 extern "C" __global__ void __launch_bounds__(128) depart(Ladders s, Journeys j) {
     const int journey = ROW, lane = LANE;
+    // Nothing else here asks for the iteration's number: from now on it counts as begun.
+    if (blockIdx.x == 0 && threadIdx.x == 0) *s.iteration += 1;
     if (journey >= 2 * LADDERS * P) return;
     const bool forward = journey < LADDERS * P;
     const int q = journey % (LADDERS * P), ladder = q / P, pair = FIRST + 2 * (q % P);
     const int row = ladder * CHAINS + s.replica_of[ladder * CHAINS + (forward ? pair - 1 : pair)];
     const double low = s.betas[pair - 1], high = s.betas[pair], beta = forward ? low : high;
     double squares = 0.0;
-    for (int c = lane; c < D; c += 32) {
+    for (int c = lane; c < D; c += LANES) {
         const double x = s.x[row * D + c], score = s.score[row * D + c];
         squares += x * x;
         j.x[journey * D + c] = x;
@@ -96,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(128) depart(Ladders s, Journeys j) 
         j.end_score[journey * D + c] = score;
         if (STEPS > 0) j.drift_x[journey * D + c] = (float)x;
     }
-    squares = warp_sum(squares);
+    squares = row_total(squares);
     if (lane > 0) return;
     const double log_reference = -0.5 * squares - D * HALF_LOG_TAU, log_target = s.log_target[row];
     j.row[journey] = row;
@@ -119,6 +130,11 @@ static __device__ __forceinline__ void variances(const Ladders &s, bool forward,
     there = forward ? p : q, back = forward ? q : p;
 }
 
+// How much of the score the drift has besides its network's part, at path time k/K.
+static __device__ __forceinline__ double along_score(const Ladders &s, int pair, int k) {
+    return s.along_score[(pair - 1) * (STEPS + 1) + k];
+}
+
 extern "C" __global__ void __launch_bounds__(128) walk(Ladders s, Journeys j, int n) {
     const int journey = ROW, lane = LANE;
     if (journey >= 2 * LADDERS * P) return;
@@ -128,20 +144,22 @@ extern "C" __global__ void __launch_bounds__(128) walk(Ladders s, Journeys j, in
     double there, back;
     variances(s, forward, pair, k, there, back);
     const double root = sqrt(there), step = (forward ? 1.0 : -1.0) / STEPS;
-    const unsigned long long t = *s.iteration + 1;
+    const double share = along_score(s, pair, forward ? n - 1 : STEPS + 1 - n);
+    const unsigned long long t = *s.iteration;
     const unsigned phase = (forward ? FORWARD : BACKWARD) + k;
     double squares = 0.0;
-    for (int b = lane; 2 * b < D; b += 32) {
+    for (int b = lane; 2 * b < D; b += LANES) {
         double z[2];
         normal_pair(philox(SEED, t, j.row[journey], phase << 16 | b), z[0], z[1]);
         for (int e = 0; e < 2 && 2 * b + e < D; e++) {
             const int at = journey * D + 2 * b + e;
-            const double x = j.x[at], y = step_mean(x, there, j.score[at], step * (double)j.drift[at]) + root * z[e];
+            const double x = j.x[at], score = j.score[at], drift = (double)j.drift[at] + share * score;
+            const double y = step_mean(x, there, score, step * drift) + root * z[e];
             squares += z[e] * z[e];
             j.before[at] = x, j.x[at] = y, j.target_x[at] = y, j.drift_x[at] = (float)y;
         }
     }
-    squares = warp_sum(squares);
+    squares = row_total(squares);
     if (lane == 0) j.squares[journey] = squares, j.time[journey] = (float)((double)to / STEPS);
 }
 
@@ -155,16 +173,18 @@ extern "C" __global__ void __launch_bounds__(128) weigh(Ladders s, Journeys j, i
     variances(s, forward, pair, k, there, back);
     const double step = (forward ? 1.0 : -1.0) / STEPS, low = s.betas[pair - 1], high = s.betas[pair];
     const double beta = to == 0 ? low : to == STEPS ? high : low + s.interpolation[(pair - 1) * (STEPS + 1) + to] * (high - low);
+    const double share = along_score(s, pair, to);
     double misses = 0.0, norm = 0.0;
-    for (int c = lane; c < D; c += 32) {
+    for (int c = lane; c < D; c += LANES) {
         const int at = journey * D + c;
         const double x = j.x[at], target = j.target_score[at];
         const double score = (beta > 0.0 ? beta * target : 0.0) + (beta - 1.0) * x;
-        const double miss = j.before[at] - step_mean(x, back, score, -step * (double)j.drift[at]);
+        const double drift = (double)j.drift[at] + share * score;
+        const double miss = j.before[at] - step_mean(x, back, score, -step * drift);
         misses += miss * miss, norm += x * x;
         j.score[at] = score, j.end_score[at] = target;
     }
-    misses = warp_sum(misses), norm = warp_sum(norm);
+    misses = row_total(misses), norm = row_total(norm);
     if (lane > 0) return;
     const double ratio = j.log_ratio[journey] + step_log_ratio(j.squares[journey], misses, there, back);
     j.log_ratio[journey] = ratio;
@@ -176,50 +196,61 @@ extern "C" __global__ void __launch_bounds__(128) weigh(Ladders s, Journeys j, i
 }
 #endif
 
-// Adds e^value to a sum kept as (largest exponent, sum relative to it).
-static __device__ __forceinline__ void add_exp(double *sum, double value) {
-    if (!(value > -1.0 / 0.0)) return;
-    if (value <= sum[0]) {
-        sum[1] += exp(value - sum[0]);
-    } else {
-        sum[1] = sum[1] * exp(sum[0] - value) + 1.0;
-        sum[0] = value;
-    }
+// e^value added to a sum kept as (largest exponent, sum relative to it).
+static __device__ __forceinline__ double2 plus_exp(double2 sum, double value) {
+    if (!(value > -1.0 / 0.0)) return sum;
+    if (value <= sum.x) return {sum.x, sum.y + exp(value - sum.x)};
+    return {value, sum.y * exp(sum.x - value) + 1.0};
+}
+
+// Whether a pair swaps, counted; then its replicas have changed chains.
+static __device__ bool accepts(const Ladders &s, const Journeys &j, int ladder, int p) {
+    int *chain_of = s.chain_of + ladder * CHAINS, *replica_of = s.replica_of + ladder * CHAINS;
+    int *direction = s.direction + ladder * CHAINS;
+    const int pair = FIRST + 2 * p, up = ladder * P + p, down = up + LADDERS * P;
+    const int place = ladder * (CHAINS - 1) + pair - 1;
+    // Everything is read before anything is written.
+    double forward = j.log_weight[up], backward = j.log_weight[down];
+    const double start = j.start[down], rejected = s.rejection[place];
+    double2 *const sums = (double2 *)(s.weights + 4 * place), up_sum = sums[0], down_sum = sums[1];
+    const long long before = s.accepted[place];
+    const int a = replica_of[pair - 1], b = replica_of[pair], turned_a = direction[a], turned_b = direction[b];
+    const double u = unit(philox(SEED, *s.iteration, ladder * CHAINS + pair, SWAP << 16).a);
+    if (isnan(forward)) forward = -1.0 / 0.0;
+    if (isnan(backward)) backward = 1.0 / 0.0;
+    if (start == -1.0 / 0.0) backward = -1.0 / 0.0;
+    const double delta = forward - backward;
+    const bool accepted = log(u) < delta;
+    s.rejection[place] = rejected + (isnan(delta) ? 1.0 : fabs(tanh(0.5 * delta)));
+    s.accepted[place] = before + accepted;
+    sums[0] = plus_exp(up_sum, forward), sums[1] = plus_exp(down_sum, -backward);
+    if (!accepted) return false;
+    replica_of[pair - 1] = b, replica_of[pair] = a;
+    chain_of[a] = pair, chain_of[b] = pair - 1;
+    direction[a] = -turned_a, direction[b] = -turned_b;
+    return true;
 }
 
 // Lines 11–13: one warp a ladder.
 extern "C" __global__ void __launch_bounds__(128) decide(Ladders s, Journeys j) {
-    const int ladder = ROW, lane = LANE;
+    const int ladder = blockIdx.x * 4 + (threadIdx.x >> 5), lane = threadIdx.x & 31;
     if (ladder >= LADDERS) return;
-    const unsigned long long t = *s.iteration + 1;
-    int *chain_of = s.chain_of + ladder * CHAINS, *replica_of = s.replica_of + ladder * CHAINS;
-    int *direction = s.direction + ladder * CHAINS, *leg = s.leg + ladder * CHAINS;
+    int *replica_of = s.replica_of + ladder * CHAINS, *direction = s.direction + ladder * CHAINS, *leg = s.leg + ladder * CHAINS;
     // A replica that does not move turns round; the accepted pairs turn back below.
     for (int m = lane; m < CHAINS; m += 32) direction[m] = -direction[m];
     __syncwarp();
-    for (int p = lane; p < P; p += 32) {
-        const int pair = FIRST + 2 * p, up = ladder * P + p, down = up + LADDERS * P;
-        const int place = ladder * (CHAINS - 1) + pair - 1;
-        double forward = j.log_weight[up], backward = j.log_weight[down];
-        if (isnan(forward)) forward = -1.0 / 0.0;
-        if (isnan(backward)) backward = 1.0 / 0.0;
-        if (j.start[down] == -1.0 / 0.0) backward = -1.0 / 0.0;
-        const double delta = forward - backward;
-        const double u = unit(philox(SEED, t, ladder * CHAINS + pair, SWAP << 16).a);
-        const bool accepted = log(u) < delta;
-        s.rejection[place] += isnan(delta) ? 1.0 : fabs(tanh(0.5 * delta));
-        s.accepted[place] += accepted;
-        add_exp(s.weights + 4 * place, forward);
-        add_exp(s.weights + 4 * place + 2, -backward);
-        if (!accepted) continue;
-        const int a = replica_of[pair - 1], b = replica_of[pair];
-        replica_of[pair - 1] = b, replica_of[pair] = a;
-        chain_of[a] = pair, chain_of[b] = pair - 1;
-        direction[a] = -direction[a], direction[b] = -direction[b];
-        for (int way = 0; way < 2; way++) {
-            const int journey = way ? down : up, row = j.row[journey];
-            s.log_target[row] = j.log_target[journey];
-            for (int c = 0; c < D; c++) {
+    for (int p0 = 0; p0 < P; p0 += 32) {
+        const int p = p0 + lane;
+        const unsigned moved = __ballot_sync(0xffffffffu, p < P && accepts(s, j, ladder, p));
+        // The end points of accepted pairs, by all threads.
+        const int here = P - p0 < 32 ? P - p0 : 32;
+        for (int e = lane; e < 2 * here * (D + 1); e += 32) {
+            const int way = e / (here * (D + 1)), q = e / (D + 1) % here, c = e % (D + 1);
+            if (!(moved >> q & 1)) continue;
+            const int journey = ladder * P + p0 + q + way * LADDERS * P, row = j.row[journey];
+            if (c == D) {
+                s.log_target[row] = j.log_target[journey];
+            } else {
                 s.x[row * D + c] = j.x[journey * D + c];
                 s.score[row * D + c] = j.end_score[journey * D + c];
             }
@@ -235,5 +266,3 @@ extern "C" __global__ void __launch_bounds__(128) decide(Ladders s, Journeys j) 
     }
     if (direction[last] == 1 && leg[last] == 1) leg[last] = 2;
 }
-
-extern "C" __global__ void tick(Ladders s) { *s.iteration += 1; }
