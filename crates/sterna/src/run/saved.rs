@@ -151,7 +151,7 @@ impl Run {
             local_barriers: state.local_barriers,
             barrier_schedule: state.barrier_schedule,
             // The path may have counted before, and making the accelerator again may have asked it.
-            evaluations_on_earlier_paths: state.evaluations.wrapping_sub(sampler.path.evaluations()),
+            evaluations_elsewhere: state.evaluations.wrapping_sub(sampler.path.evaluations()),
             evaluations_before_sampling: state.evaluations_before_sampling,
             network_evaluations_on_earlier_paths: state
                 .network_evaluations
@@ -159,6 +159,9 @@ impl Run {
             network_evaluations_before_sampling: state.network_evaluations_before_sampling,
             rounds: state.rounds,
             plain: state.plain,
+            engine_maker: None,
+            engine: None,
+            engine_replaced: None,
             stage: state.stage,
             stage_iterations: state.stage_iterations,
             fits: state.fits,
