@@ -11,8 +11,8 @@ use sterna::paths::Geometric;
 use sterna::targets::{Gmm, Normal};
 use sterna::{Batch, Ensemble, Schedule, Streams};
 use sterna_neural::{
-    CmcdNetwork, Cpu, Cuda, GraphTarget, Hidden, LadderPlan, LadderSampler, Layout, MlpDriftConfig,
-    NeuralDrift, Parameters, Precision,
+    CmcdNetwork, Cpu, Cuda, GraphTarget, Hidden, LadderPlan, LadderSampler, LadderTransport, Layout,
+    MlpDriftConfig, NeuralDrift, Parameters, Precision,
 };
 
 const DIM: usize = 10;
@@ -104,7 +104,7 @@ fn plan(kind: Kind, ensembles: usize, steps: usize, seed: u64) -> LadderPlan {
         leapfrog_steps: 5,
         jitter: 0.5,
         target: kind.target(),
-        transport: (steps > 0).then(|| transport(kind, steps)),
+        transport: (steps > 0).then(|| transport(kind, steps)).map(|(n, w)| LadderTransport::new(n, w)),
     }
 }
 
@@ -185,6 +185,14 @@ fn the_kernels_compile() {
     for (kind, steps) in [(Kind::Mixture, 0), (Kind::Normal(20.0), 2)] {
         println!("{} sources", plan(kind, 20, steps, 1).compile_only(90).unwrap());
     }
+    // Pairs that are swapped plainly, a fault, and a ladder whose even iterations propose nothing.
+    let mut plan = plan(Kind::Normal(20.0), 20, 2, 1);
+    plan.transport = plan.transport.map(|t| t.except(vec![false, true, false, true, false]).broken_twin());
+    plan.compile_only(90).unwrap();
+    let (schedule, transport) = (Schedule::uniform(2), None);
+    LadderPlan { schedule, transport, sizes: StepSizes::fixed(2, DIM, 0.1), ..plan }
+        .compile_only(90)
+        .unwrap();
 }
 
 #[test]

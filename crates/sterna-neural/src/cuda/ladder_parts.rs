@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sterna::engine::Page;
 use sterna::streams::Phase;
 
 use super::batches::PHILOX;
@@ -9,7 +10,7 @@ use super::built::{Built, upload};
 use super::emit;
 use super::formulas;
 use super::gpu::{Buffer, Gpu, Kernel};
-use super::ladders::LadderPlan;
+use super::ladders::{LadderPlan, LadderTransport};
 use crate::conditions::Conditions;
 use crate::graph::{Graph, Value};
 use crate::target::GraphTarget;
@@ -28,7 +29,10 @@ pub(super) struct Half {
     pub pointers: JourneyPointers,
     pub depart: Kernel,
     pub walk: Option<(Kernel, Kernel)>,
+    /// Where some pairs are swapped plainly.
+    pub stay: Option<Kernel>,
     pub decide: Kernel,
+    pub note: Kernel,
     pub target: Option<Built<f64>>,
     pub drift: Option<Built<f32>>,
     _buffers: Vec<Buffer>,
@@ -153,6 +157,9 @@ pub(super) fn source(plan: &LadderPlan, steps: usize, pairs: usize, first: usize
     define("JITTER", format!("{:e}", plan.jitter));
     define("P", pairs.to_string());
     define("FIRST", first.to_string());
+    define("PAGE", Page { chains: plan.schedule.chains(), dim: plan.target.dim() }.len().to_string());
+    let plain = plan.transport.iter().flat_map(|t| &t.plain).map(|&plain| u8::from(plain).to_string());
+    define("PLAIN", plain.collect::<Vec<_>>().join(", "));
     let phases = [
         ("REFERENCE", Phase::Reference),
         ("SWAP", Phase::Swap),
@@ -163,7 +170,24 @@ pub(super) fn source(plan: &LadderPlan, steps: usize, pairs: usize, first: usize
     for (name, phase) in phases {
         define(name, format!("{}u", phase as u16));
     }
-    text + &formulas::source(plan.target.dim()) + PHILOX + include_str!("kernels/ladders.cu")
+    let ladders = include_str!("kernels/ladders.cu");
+    let ladders = match &plan.transport {
+        Some(transport) if transport.has_fault => with_fault(ladders),
+        _ => ladders.into(),
+    };
+    text + &formulas::source(plan.target.dim()) + PHILOX + &ladders + include_str!("kernels/log.cu")
+}
+
+/// The kernels of a broken twin: steps that return have the drift of those that leave, as the paper prints it.
+fn with_fault(source: &str) -> String {
+    let sound = "step_mean(x, back, score, -step * (double)j.drift[at])";
+    assert_eq!(source.matches(sound).count(), 1, "the fault has no place any more: {sound}");
+    source.replace(sound, "step_mean(x, back, score, step * (double)j.drift[at])")
+}
+
+/// Pairs that a half proposes, `first` being the first of them.
+pub(super) fn pairs(plan: &LadderPlan, first: usize) -> usize {
+    (first..plan.schedule.chains()).step_by(2).count()
 }
 
 pub(super) fn half(
@@ -173,12 +197,11 @@ pub(super) fn half(
     steps: usize,
     first: usize,
 ) -> Result<Half> {
-    let (chains, dim, ladders) = (plan.schedule.chains(), plan.target.dim(), plan.ensembles);
-    let pairs = (first..chains).step_by(2).count();
+    let (dim, ladders, pairs) = (plan.target.dim(), plan.ensembles, pairs(plan, first));
     let journeys = (2 * ladders * pairs).max(1);
     let (target, drift) = match &plan.transport {
         None => (None, None),
-        Some((network, weights)) => {
+        Some(LadderTransport { network, weights, .. }) => {
             let graph = Graph::new();
             let x = graph.input("x", dim);
             let outputs = [plan.target.log_density(x), plan.target.score(x)];
@@ -220,11 +243,15 @@ pub(super) fn half(
             module.kernel("weigh", warps(journeys), 128, 0)?,
         )),
     };
+    let some_plain = plan.transport.as_ref().is_some_and(|t| t.plain.contains(&true));
+    let stay = some_plain.then(|| module.kernel("stay", warps(journeys), 128, 0)).transpose()?;
     Ok(Half {
         pointers: JourneyPointers(pointers.try_into().expect("one for each field")),
         depart: module.kernel("depart", warps(journeys), 128, 0)?,
         walk,
+        stay,
         decide: module.kernel("decide", warps(ladders), 128, 0)?,
+        note: module.kernel("note", warps(ladders), 128, 0)?,
         target,
         drift,
         _buffers: buffers,
