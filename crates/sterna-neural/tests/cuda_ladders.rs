@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use sterna::accelerator::Accelerator;
-use sterna::accelerators::{Cmcd, Identity};
+use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerators::{Cmcd, CmcdSteps, Gaussian, GaussianSteps, Identity, PerPair};
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::iteration::{Recorder, Sampler, Step, Workspace, iterate};
+use sterna::path::{AnnealingPath, Points};
 use sterna::paths::Geometric;
 use sterna::targets::{Gmm, Normal};
 use sterna::{Batch, Ensemble, Schedule, Streams};
@@ -81,6 +82,11 @@ fn gpu() -> Option<Cuda> {
 
 /// A controlled diffusion with lively weights, small enough to do no harm.
 fn transport(kind: Kind, steps: usize) -> (CmcdNetwork, Parameters<f32>) {
+    transport_of_size(kind, steps, 0.003)
+}
+
+/// A controlled diffusion whose weights that would be zero are of this size.
+fn transport_of_size(kind: Kind, steps: usize, size: f32) -> (CmcdNetwork, Parameters<f32>) {
     let mut layout = Layout::new();
     let config =
         MlpDriftConfig { hidden: Hidden::new(2, 160), ..MlpDriftConfig::small(DIM, &kind.betas()).unwrap() };
@@ -89,7 +95,7 @@ fn transport(kind: Kind, steps: usize) -> (CmcdNetwork, Parameters<f32>) {
     let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &start);
     let mut weights = layout.initialise::<f32>(2);
     for (i, w) in weights.values_mut().iter_mut().enumerate().filter(|(_, w)| **w == 0.0) {
-        *w = 0.003 * ((i as f32 * 0.754_877_7).fract() - 0.5);
+        *w = size * ((i as f32 * 0.754_877_7).fract() - 0.5);
     }
     (network, weights)
 }
@@ -106,6 +112,12 @@ fn plan(kind: Kind, ensembles: usize, steps: usize, seed: u64) -> LadderPlan {
         target: kind.target(),
         transport: (steps > 0).then(|| transport(kind, steps)).map(|(n, w)| LadderTransport::new(n, w)),
     }
+}
+
+/// The same diffusion on the CPU.
+fn kernels((network, weights): &(CmcdNetwork, Parameters<f32>)) -> CmcdSteps {
+    let drift = NeuralDrift::<f32>::new(network.drift().clone(), weights.clone(), Arc::new(Cpu::new(1)));
+    network.kernels(weights, Arc::new(drift.unwrap())).unwrap()
 }
 
 /// What the CPU found.
@@ -143,12 +155,7 @@ impl OnCpu {
         let path = Arc::new(kind.path());
         let accelerator: Arc<dyn Accelerator> = match steps {
             0 => Arc::new(Identity),
-            _ => {
-                let (network, weights) = transport(kind, steps);
-                let drift =
-                    NeuralDrift::<f32>::new(network.drift().clone(), weights.clone(), Arc::new(Cpu::new(1)));
-                Arc::new(Cmcd { steps: network.kernels(&weights, Arc::new(drift.unwrap())).unwrap() })
-            }
+            _ => Arc::new(Cmcd { steps: kernels(&transport(kind, steps)) }),
         };
         let explorer = Arc::new(Hmc { steps: 1, leapfrog_steps: 5, sizes: kind.sizes(), jitter: 0.5 });
         let streams = Streams::new(seed);
@@ -281,4 +288,170 @@ fn log_z_is_right() {
         println!("log Z {mean:.4} ± {error:.4}, bias {bias:.4}, in truth {truth:.4}");
         assert!(variance < 0.1 && (mean - truth).abs() < 5.0 * error + bias);
     }
+}
+
+/// A drift of about the size of a step's noise, so that its sign matters.
+const LIVELY: f32 = 0.15;
+
+/// Two iterations of Algorithm 1 for exact draws of a ladder of normals: is their law the same afterwards? A sound
+/// sampler fails with probability 10⁻⁵ on a fresh seed; the seed is fixed.
+fn keeps_its_law(two_iterations: impl FnMut(&Streams, Batch) -> Batch) -> Verdict {
+    let kind = Kind::Normal(20.0);
+    let ladder = GaussianLadder::new(Normal::isotropic(DIM, 20.0));
+    let path: Arc<dyn AnnealingPath> = ladder.path();
+    check_invariance(
+        |streams| ladder.draw_ladder(&kind.schedule(), streams, 4000),
+        two_iterations,
+        &Statistic::ladder(&path, &kind.betas()),
+        5,
+        FALSE_ALARM,
+    )
+}
+
+/// The fault of the GPU's broken twin, on the CPU.
+struct WrongSign {
+    steps: CmcdSteps,
+    /// Where the journey goes: the other way's mean has its sign turned.
+    direction: Direction,
+}
+
+impl WrongSign {
+    fn turned(control: &Batch, turn: bool) -> Batch {
+        let sign = if turn { -1.0 } else { 1.0 };
+        Batch::from_vec(control.dim(), control.as_slice().iter().map(|b| sign * b).collect())
+    }
+}
+
+impl GaussianSteps for WrongSign {
+    fn steps(&self) -> usize {
+        self.steps.steps()
+    }
+    fn betas(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
+        self.steps.betas(travellers, k, out);
+    }
+    fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
+        self.steps.variances(travellers, k, out);
+    }
+    fn backward_variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
+        self.steps.backward_variances(travellers, k, out);
+    }
+    fn control(&self, who: &Travellers, k: usize, points: &Points, out: &mut Batch) -> sterna::Result<()> {
+        self.steps.control(who, k, points, out)
+    }
+    fn forward_means(
+        &self,
+        who: &Travellers,
+        k: usize,
+        points: &Points,
+        control: &Batch,
+        out: &mut Batch,
+    ) -> sterna::Result<()> {
+        let control = Self::turned(control, self.direction == Direction::Backward);
+        self.steps.forward_means(who, k, points, &control, out)
+    }
+    fn backward_means(
+        &self,
+        who: &Travellers,
+        k: usize,
+        points: &Points,
+        control: &Batch,
+        out: &mut Batch,
+    ) -> sterna::Result<()> {
+        let control = Self::turned(control, self.direction == Direction::Forward);
+        self.steps.backward_means(who, k, points, &control, out)
+    }
+}
+
+/// Journeys there and back by the faulty steps.
+struct BrokenTwin([Gaussian<WrongSign>; 2]);
+
+impl Accelerator for BrokenTwin {
+    fn steps(&self) -> usize {
+        self.0[0].steps()
+    }
+    fn travel(
+        &self,
+        direction: Direction,
+        path: &dyn AnnealingPath,
+        streams: &Streams,
+        iteration: u64,
+        travellers: &Travellers,
+        journey: &mut Journey,
+    ) -> sterna::Result<()> {
+        let way = &self.0[usize::from(direction == Direction::Backward)];
+        way.travel(direction, path, streams, iteration, travellers, journey)
+    }
+}
+
+/// What the GPU is asked below, asked of the CPU: the check lets the sound sampler pass and catches its twin.
+#[test]
+fn the_check_of_the_law_has_power() {
+    let kind = Kind::Normal(20.0);
+    let transport = || transport_of_size(kind, 2, LIVELY);
+    let ways = [Direction::Forward, Direction::Backward];
+    let twin =
+        ways.map(|direction| Gaussian { steps: WrongSign { steps: kernels(&transport()), direction } });
+    let sound: Arc<dyn Accelerator> = Arc::new(Cmcd { steps: kernels(&transport()) });
+    for (accelerator, is_sound) in [(sound, true), (Arc::new(BrokenTwin(twin)), false)] {
+        let explorer = Hmc { steps: 1, leapfrog_steps: 5, sizes: kind.sizes(), jitter: 0.5 };
+        let mut sampler = moves::sampler(Arc::new(kind.path()), kind.schedule(), explorer, Identity);
+        sampler.accelerator = accelerator;
+        let verdict = keeps_its_law(|streams, ladders| {
+            sampler.streams = *streams;
+            let mut ensemble = exact_ensemble(&sampler, &ladders);
+            let mut work = Workspace::new(&ensemble);
+            for t in 1..=2 {
+                iterate(t, &mut ensemble, &sampler, &mut work, &mut ()).unwrap();
+            }
+            ladders_of(&ensemble)
+        });
+        let smallest = verdict.checks.iter().map(|check| check.p_value).fold(1.0, f64::min);
+        println!("smallest p {smallest:.1e} of {}, level {:.1e}", verdict.checks.len(), verdict.level());
+        assert_eq!(verdict.passed(), is_sound, "{verdict}");
+    }
+}
+
+#[test]
+fn ladders_keep_their_law_and_a_broken_twin_does_not() {
+    let Some(gpu) = gpu() else { return };
+    let kind = Kind::Normal(20.0);
+    let law_of = |transport: LadderTransport| {
+        let mut transport = Some(transport);
+        keeps_its_law(|streams, ladders| {
+            let (seed, transport) = (streams.seed(), transport.take());
+            let plan = LadderPlan { transport, ..plan(kind, ladders.rows(), 0, seed) };
+            let mut sampler = LadderSampler::new(&gpu, plan).unwrap();
+            sampler.set_points(&Batch::from_vec(DIM, ladders.as_slice().to_vec())).unwrap();
+            sampler.advance(2).unwrap();
+            let (x, chain) = sampler.points().unwrap();
+            let mut out = Batch::zeros(ladders.rows(), ladders.dim());
+            for (row, &chain) in chain.iter().enumerate() {
+                let to = &mut out.row_mut(row / CHAINS)[chain * DIM..(chain + 1) * DIM];
+                to.copy_from_slice(x.row(row));
+            }
+            out
+        })
+    };
+    let transport = || {
+        let (network, weights) = transport_of_size(kind, 2, LIVELY);
+        LadderTransport::new(network, weights)
+    };
+    law_of(transport()).assert_passed();
+    law_of(transport().except(vec![false, true, true, false, true])).assert_passed();
+    law_of(transport().broken_twin()).assert_caught();
+}
+
+#[test]
+fn pairs_that_are_swapped_plainly_are_those_of_the_cpu() {
+    let Some(gpu) = gpu() else { return };
+    let (kind, ladders, plain) = (Kind::Normal(20.0), 50, vec![true, false, true, true, false]);
+    let mut cpu = OnCpu::new(kind, ladders, 2, 7);
+    cpu.sampler.accelerator = Arc::new(PerPair::new(cpu.sampler.accelerator.clone(), plain.clone()));
+    let mut plan = plan(kind, ladders, 2, 7);
+    plan.transport = plan.transport.map(|transport| transport.except(plain));
+    let mut ours = LadderSampler::new(&gpu, plan).unwrap();
+    cpu.advance(0, 6);
+    ours.advance(6).unwrap();
+    let (near, same) = agreement(&cpu.ensemble, &ours.points().unwrap(), 1e-5);
+    assert!(near >= 0.99 && same >= 0.99, "{near}, {same}");
 }

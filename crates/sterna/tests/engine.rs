@@ -246,7 +246,13 @@ fn the_cores_stand_in_and_say_why() {
     assert_eq!(run.engine_replaced(), None);
     run.complete().unwrap();
     assert_eq!(run.engine_replaced(), Some("nobody is there"));
-    assert!(run.save().unwrap() == plain.save().unwrap());
+    assert!(answers(&run) == answers(&plain));
+    // They go on with what they have begun.
+    let longer = Settings { iterations: 200, ..settings };
+    let run = restore(false, &longer, &run.save().unwrap());
+    let mut run = run.with_engine(school(8)).unwrap();
+    run.complete().unwrap();
+    assert_eq!(run.engine_replaced(), Some("nobody is there"));
 }
 
 #[test]

@@ -178,7 +178,7 @@ pub(super) fn source(plan: &LadderPlan, steps: usize, pairs: usize, first: usize
     text + &formulas::source(plan.target.dim()) + PHILOX + &ladders + include_str!("kernels/log.cu")
 }
 
-/// The kernels of a broken twin: steps that return have the drift of those that leave, as the paper prints it.
+/// The kernels of a broken twin: a step is weighed as if the one that returns had the same drift, not the opposite.
 fn with_fault(source: &str) -> String {
     let sound = "step_mean(x, back, score, -step * (double)j.drift[at])";
     assert_eq!(source.matches(sound).count(), 1, "the fault has no place any more: {sound}");

@@ -66,7 +66,7 @@ impl LadderTransport {
         Self { plain, ..self }
     }
 
-    /// The same with a fault, for tests that must notice it: the printed sign of the backward drift.
+    /// The same with a fault, for tests that must notice it: weights have the wrong sign of the drift.
     #[doc(hidden)]
     pub fn broken_twin(self) -> Self {
         Self { has_fault: true, ..self }

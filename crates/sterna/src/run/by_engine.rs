@@ -22,9 +22,15 @@ impl Run {
         Ok(self)
     }
 
-    /// Why the cores do the work of an engine that was asked for, where they do.
+    /// Why the cores do the work of an engine that was asked for, where they do. A run that was begun by them is ended
+    /// by them.
     pub fn engine_replaced(&self) -> Option<&str> {
         self.engine_replaced.as_deref()
+    }
+
+    /// Whether sampling is not the cores' work.
+    pub fn samples_by_engine(&self) -> bool {
+        self.engine_maker.is_some() && self.engine_replaced.is_none()
     }
 
     /// Whether an engine carries out the present stage; made when it is first needed.
@@ -32,7 +38,7 @@ impl Run {
         if !matches!(self.stage, Stage::BurnIn | Stage::Sampling) {
             return Ok(false);
         }
-        let Some(maker) = self.engine_maker.as_ref().filter(|_| self.engine_replaced.is_none()) else {
+        let Some(maker) = self.engine_maker.as_ref().filter(|_| self.samples_by_engine()) else {
             return Ok(false);
         };
         if self.engine.is_none() {

@@ -40,6 +40,7 @@ struct State<Shards, Samples> {
     fitted: Option<(Vec<u8>, FitReport)>,
     /// Record of the last fit that brought a path, where it was an earlier one.
     path_record: Option<Vec<u8>>,
+    engine_replaced: Option<String>,
     shards: Shards,
 }
 
@@ -70,6 +71,7 @@ impl Run {
             fitting,
             fitted: self.fitted.as_ref().map(|f| (f.record.to_vec(), f.report.clone())),
             path_record: self.path_record.as_ref().filter(|r| !is_last(r)).map(|r| r.to_vec()),
+            engine_replaced: self.engine_replaced.clone(),
             shards: &self.shards,
         };
         postcard::to_allocvec(&state).map_err(|e| Error::Saved(e.to_string()))
@@ -161,7 +163,7 @@ impl Run {
             plain: state.plain,
             engine_maker: None,
             engine: None,
-            engine_replaced: None,
+            engine_replaced: state.engine_replaced,
             stage: state.stage,
             stage_iterations: state.stage_iterations,
             fits: state.fits,
