@@ -15,6 +15,8 @@ use sterna_neural::{
     CmcdNetwork, Cpu, Cuda, GraphTarget, Hidden, LadderPlan, LadderSampler, LadderTransport, Layout,
     MlpDriftConfig, NeuralDrift, Parameters, Precision,
 };
+use sterna_testkit::moves::{exact_ensemble, ladders_of, sampler};
+use sterna_testkit::{ExactLadder, FALSE_ALARM, GaussianLadder, Statistic, Verdict, check_invariance};
 
 const DIM: usize = 10;
 const CHAINS: usize = 6;
@@ -394,7 +396,7 @@ fn the_check_of_the_law_has_power() {
     let sound: Arc<dyn Accelerator> = Arc::new(Cmcd { steps: kernels(&transport()) });
     for (accelerator, is_sound) in [(sound, true), (Arc::new(BrokenTwin(twin)), false)] {
         let explorer = Hmc { steps: 1, leapfrog_steps: 5, sizes: kind.sizes(), jitter: 0.5 };
-        let mut sampler = moves::sampler(Arc::new(kind.path()), kind.schedule(), explorer, Identity);
+        let mut sampler = sampler(Arc::new(kind.path()), kind.schedule(), explorer, Identity);
         sampler.accelerator = accelerator;
         let verdict = keeps_its_law(|streams, ladders| {
             sampler.streams = *streams;
