@@ -66,7 +66,7 @@ impl LadderTransport {
         Self { plain, ..self }
     }
 
-    /// The same with a fault, for tests that must notice it: weights have the wrong sign of the drift.
+    /// The same with a fault, for tests that must notice it: weights leave out the log-ratio of the steps.
     #[doc(hidden)]
     pub fn broken_twin(self) -> Self {
         Self { has_fault: true, ..self }
