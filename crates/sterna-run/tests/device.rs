@@ -33,7 +33,8 @@ fn what_a_gpu_cannot_do_is_refused() {
     let scale = [("reference.scale", "2.0")];
     let device = [("run.device", "cdua")];
     let precision = [("run.precision", "tf23")];
-    let cases: [(&[(&str, &str)], &[&str]); 8] = [
+    type Settings<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Settings, &[&str]); 8] = [
         (
             &molecule,
             &["run.device = \"cuda\"", "target.kind = \"alanine-dipeptide\"", "run.device = \"cpu\""],

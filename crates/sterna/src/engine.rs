@@ -40,7 +40,8 @@ pub enum Made {
 /// Carries out iterations of all ladders of a frozen sampler.
 pub trait Engine: Send {
     /// Goes on from `ladders`, which have made `done` iterations and follow on each other, by at least one and at most
-    /// `most` iterations, and writes down what they did. It remembers nothing: how a run is cut never changes a bit.
+    /// `most` iterations, and writes down what they did, over what the journal held before. It remembers nothing: how a
+    /// run is cut never changes a bit.
     fn advance(&mut self, done: u64, most: u64, ladders: &[&Ensemble], journal: &mut Journal) -> Result<()>;
 }
 

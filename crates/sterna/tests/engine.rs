@@ -42,6 +42,7 @@ impl Engine for Scribe {
         let mut ladders: Vec<Ensemble> = ladders.iter().map(|&ladder| ladder.clone()).collect();
         let mut work: Vec<Workspace> = ladders.iter().map(Workspace::new).collect();
         assert_eq!(ladders.iter().map(Ensemble::copies).sum::<usize>(), journal.ladders());
+        journal.clear();
         journal.moves = self.moves;
         journal.evaluations = self.evaluations;
         for t in done + 1..=done + most.min(self.block) {

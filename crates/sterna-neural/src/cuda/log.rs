@@ -52,8 +52,9 @@ impl Log {
         self.first.write(0, &[done])
     }
 
-    /// Reads so many iterations.
+    /// Reads so many iterations, all pages in one copy.
     pub fn read(&self, iterations: u64, journal: &mut Journal) -> Result<()> {
+        journal.bad_points.clear();
         journal.pages.resize(self.width * iterations as usize, 0.0);
         self.pages.read(0, &mut journal.pages)?;
         let mut bad_at = vec![0u64; self.rows];

@@ -65,7 +65,6 @@ impl Run {
         let (end, sampler) = (done + block, &self.sampler);
         while done < end {
             let ladders: Vec<&Ensemble> = self.shards.iter().map(|shard| &shard.ensemble).collect();
-            journal.clear();
             engine.advance(done, end - done, &ladders, journal)?;
             let journal = &*journal;
             self.shards.par_iter_mut().try_for_each(|Shard { ensemble, sampling, .. }| {
