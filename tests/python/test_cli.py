@@ -101,6 +101,8 @@ def test_evaluate_reads_all_formats(tmp_path):
     (["--set", "accelerator.kind=cmcd", "--set", "accelerator.drift=nine"], ["accelerator.drift", "nine", '"none"']),
     (["--set", "accelerator.kind=diffusion", "--set", "accelerator.score=exact", "--set", "target.kind=dw4"],
      ["accelerator.score", "dw4"]),
+    (["--set", "run.device=cdua"], ["run.device", "cdua", 'Did you mean "cuda"']),
+    (["--set", "run.device=cuda", "--set", "accelerator.kind=flow"], ["run.device", "flow", 'run.device = "cpu"']),
     (["missing.toml"], ["missing.toml"]),
     (["--out", "/proc/nowhere"], ["/proc/nowhere"]),
     (["--seed", "x"], ["x"]),
@@ -112,6 +114,17 @@ def test_wrong_input_is_named_and_costs_nothing(tmp_path, arguments, parts):
     for part in parts:
         assert part in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_the_cpu_stands_in_where_there_is_no_gpu(tmp_path):
+    small = dict(chains__count=4, schedule__rounds=2, run__iterations=300)
+    by_cpu = summary(tmp_path / "cpu", **small)
+    stood_in = summary(tmp_path / "cuda", run__device="cuda", run__fallback="true", **small)
+    alarms = {alarm["code"]: alarm["message"] for alarm in stood_in["alarms"]}
+    if "device-replaced" not in alarms:
+        pytest.skip("there is a GPU")
+    assert "sampling runs on the CPU" in alarms["device-replaced"]
+    assert stood_in["log_z"] == by_cpu["log_z"]
 
 
 def test_config_errors_point_at_the_line(tmp_path):

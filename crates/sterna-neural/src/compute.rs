@@ -1,4 +1,4 @@
-//! Where training runs: on the CPU, or on a GPU if the program was built for one and finds one.
+//! Where training, and sampling, run: on the CPU, or on a GPU if the program was built for one and finds one.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub enum Precision {
     Tf32,
 }
 
-/// Where a training runs.
+/// Where a training runs, or sampling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compute {
     /// On this machine's cores.
@@ -50,7 +50,7 @@ impl Compute {
             return Ok(Opened { gpu: None, threads, note: None });
         };
         match open_gpu(precision) {
-            Ok(gpu) => Ok(Opened { gpu: Some(gpu), threads, note: None }),
+            Ok(gpu) => Ok(Opened { gpu: Some(device(gpu)), threads, note: None }),
             Err(error) if fall_back => {
                 let note = format!("training runs on the CPU: {error}");
                 Ok(Opened { gpu: None, threads, note: Some(note) })
@@ -67,15 +67,34 @@ impl Opened {
     }
 }
 
+/// A GPU that was opened.
 #[cfg(feature = "cuda")]
-fn open_gpu(precision: Precision) -> Result<Arc<dyn Device<f32>>> {
-    Ok(Arc::new(crate::Cuda::open(precision)?))
+pub(crate) type Gpu = crate::Cuda;
+
+/// There is none in programs that were built without.
+#[cfg(not(feature = "cuda"))]
+#[derive(Clone, Copy)]
+pub(crate) enum Gpu {}
+
+#[cfg(feature = "cuda")]
+pub(crate) fn open_gpu(precision: Precision) -> Result<Gpu> {
+    crate::Cuda::open(precision)
 }
 
 #[cfg(not(feature = "cuda"))]
-fn open_gpu(_: Precision) -> Result<Arc<dyn Device<f32>>> {
+pub(crate) fn open_gpu(_: Precision) -> Result<Gpu> {
     Err(crate::Error::Cuda {
         what: "this program was built without it".into(),
         why: "build it with `cargo build --release --features cuda`".into(),
     })
+}
+
+#[cfg(feature = "cuda")]
+fn device(gpu: Gpu) -> Arc<dyn Device<f32>> {
+    Arc::new(gpu)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn device(gpu: Gpu) -> Arc<dyn Device<f32>> {
+    match gpu {}
 }

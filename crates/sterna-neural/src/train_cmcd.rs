@@ -194,6 +194,15 @@ impl CmcdDescription {
     }
 }
 
+/// Network, weights and plain pairs of a finished training's record.
+#[cfg(feature = "cuda")]
+pub(crate) fn trained(record: &[u8]) -> Result<(CmcdNetwork, Parameters<f32>, Vec<bool>)> {
+    let stored: Stored<CmcdDescription> = from_bytes(record.to_vec(), "the drift's weights")?;
+    let mut layout = Layout::new();
+    let network = stored.description.build(&mut layout)?;
+    Ok((network, stored.parameters(&layout)?, stored.description.plain))
+}
+
 /// A drift in f32 shapes the proposals; its values serve simulation and density alike.
 fn accelerator(network: &CmcdNetwork, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {
     let drift = NeuralDrift::<f32>::new(network.drift().clone(), weights.clone(), Arc::new(Cpu::new(1)))

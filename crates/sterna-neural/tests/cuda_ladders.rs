@@ -3,17 +3,20 @@
 
 use std::sync::Arc;
 
-use sterna::accelerator::Accelerator;
-use sterna::accelerators::{Cmcd, Identity};
+use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerators::{Cmcd, CmcdSteps, Identity, PerPair};
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::iteration::{Recorder, Sampler, Step, Workspace, iterate};
+use sterna::path::AnnealingPath;
 use sterna::paths::Geometric;
 use sterna::targets::{Gmm, Normal};
 use sterna::{Batch, Ensemble, Schedule, Streams};
 use sterna_neural::{
-    CmcdNetwork, Cpu, Cuda, GraphTarget, Hidden, LadderPlan, LadderSampler, Layout, MlpDriftConfig,
-    NeuralDrift, Parameters, Precision,
+    CmcdNetwork, Cpu, Cuda, GraphTarget, Hidden, LadderPlan, LadderSampler, LadderTransport, Layout,
+    MlpDriftConfig, NeuralDrift, Parameters, Precision,
 };
+use sterna_testkit::moves::{exact_ensemble, ladders_of, sampler};
+use sterna_testkit::{ExactLadder, FALSE_ALARM, GaussianLadder, Statistic, Verdict, check_invariance};
 
 const DIM: usize = 10;
 const CHAINS: usize = 6;
@@ -81,6 +84,11 @@ fn gpu() -> Option<Cuda> {
 
 /// A controlled diffusion with lively weights, small enough to do no harm.
 fn transport(kind: Kind, steps: usize) -> (CmcdNetwork, Parameters<f32>) {
+    transport_of_size(kind, steps, 0.003)
+}
+
+/// A controlled diffusion whose weights that would be zero are of this size.
+fn transport_of_size(kind: Kind, steps: usize, size: f32) -> (CmcdNetwork, Parameters<f32>) {
     let mut layout = Layout::new();
     let config =
         MlpDriftConfig { hidden: Hidden::new(2, 160), ..MlpDriftConfig::small(DIM, &kind.betas()).unwrap() };
@@ -91,7 +99,7 @@ fn transport(kind: Kind, steps: usize) -> (CmcdNetwork, Parameters<f32>) {
     // The multiples of the score come last.
     let network_ends = weights.values().len() - start.len() * (steps + 1);
     for (i, w) in weights.values_mut().iter_mut().enumerate().filter(|(_, w)| **w == 0.0) {
-        let size = if i < network_ends { 0.003 } else { 0.1 };
+        let size = if i < network_ends { size } else { 0.1 };
         *w = size * ((i as f32 * 0.754_877_7).fract() - 0.5);
     }
     (network, weights)
@@ -107,8 +115,14 @@ fn plan(kind: Kind, ensembles: usize, steps: usize, seed: u64) -> LadderPlan {
         leapfrog_steps: 5,
         jitter: 0.5,
         target: kind.target(),
-        transport: (steps > 0).then(|| transport(kind, steps)),
+        transport: (steps > 0).then(|| transport(kind, steps)).map(|(n, w)| LadderTransport::new(n, w)),
     }
+}
+
+/// The same diffusion on the CPU.
+fn kernels((network, weights): &(CmcdNetwork, Parameters<f32>)) -> CmcdSteps {
+    let drift = NeuralDrift::<f32>::new(network.drift().clone(), weights.clone(), Arc::new(Cpu::new(1)));
+    network.kernels(weights, Arc::new(drift.unwrap())).unwrap()
 }
 
 /// What the CPU found.
@@ -146,12 +160,7 @@ impl OnCpu {
         let path = Arc::new(kind.path());
         let accelerator: Arc<dyn Accelerator> = match steps {
             0 => Arc::new(Identity),
-            _ => {
-                let (network, weights) = transport(kind, steps);
-                let drift =
-                    NeuralDrift::<f32>::new(network.drift().clone(), weights.clone(), Arc::new(Cpu::new(1)));
-                Arc::new(Cmcd { steps: network.kernels(&weights, Arc::new(drift.unwrap())).unwrap() })
-            }
+            _ => Arc::new(Cmcd { steps: kernels(&transport(kind, steps)) }),
         };
         let explorer = Arc::new(Hmc { steps: 1, leapfrog_steps: 5, sizes: kind.sizes(), jitter: 0.5 });
         let streams = Streams::new(seed);
@@ -190,6 +199,14 @@ fn the_kernels_compile() {
     {
         println!("{} sources", plan(kind, ladders, steps, 1).compile_only(90).unwrap());
     }
+    // Pairs that are swapped plainly, a fault, and a ladder whose even iterations propose nothing.
+    let mut plan = plan(Kind::Normal(20.0), 20, 2, 1);
+    plan.transport = plan.transport.map(|t| t.except(vec![false, true, false, true, false]).broken_twin());
+    plan.compile_only(90).unwrap();
+    let (schedule, transport) = (Schedule::uniform(2), None);
+    LadderPlan { schedule, transport, sizes: StepSizes::fixed(2, DIM, 0.1), ..plan }
+        .compile_only(90)
+        .unwrap();
 }
 
 #[test]
@@ -279,4 +296,119 @@ fn log_z_is_right() {
         println!("log Z {mean:.4} ± {error:.4}, bias {bias:.4}, in truth {truth:.4}");
         assert!(variance < 0.1 && (mean - truth).abs() < 5.0 * error + bias);
     }
+}
+
+/// A ladder whose swaps are accepted more often than not, and its diffusion: the law is asked of these.
+const ASKED: Kind = Kind::Normal(3.0);
+
+fn lively() -> (CmcdNetwork, Parameters<f32>) {
+    transport_of_size(ASKED, 2, 0.01)
+}
+
+/// Two iterations of Algorithm 1 for exact draws of a ladder of normals: is their law the same afterwards? A sound
+/// sampler fails with probability 10⁻⁵ on a fresh seed; the seed is fixed.
+fn keeps_its_law(two_iterations: impl FnMut(&Streams, Batch) -> Batch) -> Verdict {
+    let ladder = GaussianLadder::new(Normal::isotropic(DIM, ASKED.precision()));
+    let path: Arc<dyn AnnealingPath> = ladder.path();
+    check_invariance(
+        |streams| ladder.draw_ladder(&ASKED.schedule(), streams, 4000),
+        two_iterations,
+        &Statistic::ladder(&path, &ASKED.betas()),
+        5,
+        FALSE_ALARM,
+    )
+}
+
+/// The fault of the GPU's broken twin, on the CPU: the log-ratio of the steps is left out of the weight.
+struct BrokenTwin(Cmcd);
+
+impl Accelerator for BrokenTwin {
+    fn steps(&self) -> usize {
+        self.0.steps()
+    }
+
+    fn travel(
+        &self,
+        direction: Direction,
+        path: &dyn AnnealingPath,
+        streams: &Streams,
+        iteration: u64,
+        travellers: &Travellers,
+        journey: &mut Journey,
+    ) -> sterna::Result<()> {
+        let start = journey.points.log_density.clone();
+        self.0.travel(direction, path, streams, iteration, travellers, journey)?;
+        for (i, start) in start.into_iter().enumerate() {
+            journey.log_weight[i] = direction.log_weight(start, journey.points.log_density[i]);
+        }
+        Ok(())
+    }
+}
+
+/// What the GPU is asked below, asked of the CPU: the check lets the sound sampler pass and catches its twin.
+#[test]
+fn the_check_of_the_law_has_power() {
+    let cmcd = || Cmcd { steps: kernels(&lively()) };
+    let both: [Arc<dyn Accelerator>; 2] = [Arc::new(cmcd()), Arc::new(BrokenTwin(cmcd()))];
+    for (accelerator, is_sound) in both.into_iter().zip([true, false]) {
+        let explorer = Hmc { steps: 1, leapfrog_steps: 5, sizes: ASKED.sizes(), jitter: 0.5 };
+        let mut sampler = sampler(Arc::new(ASKED.path()), ASKED.schedule(), explorer, Identity);
+        sampler.accelerator = accelerator;
+        let verdict = keeps_its_law(|streams, ladders| {
+            sampler.streams = *streams;
+            let mut ensemble = exact_ensemble(&sampler, &ladders);
+            let mut work = Workspace::new(&ensemble);
+            for t in 1..=2 {
+                iterate(t, &mut ensemble, &sampler, &mut work, &mut ()).unwrap();
+            }
+            ladders_of(&ensemble)
+        });
+        let smallest = verdict.checks.iter().map(|check| check.p_value).fold(1.0, f64::min);
+        println!("smallest p {smallest:.1e} of {}, level {:.1e}", verdict.checks.len(), verdict.level());
+        assert_eq!(verdict.passed(), is_sound, "{verdict}");
+    }
+}
+
+#[test]
+fn ladders_keep_their_law_and_a_broken_twin_does_not() {
+    let Some(gpu) = gpu() else { return };
+    let law_of = |transport: LadderTransport| {
+        let mut transport = Some(transport);
+        keeps_its_law(|streams, ladders| {
+            let transport = transport.take();
+            let plan = LadderPlan { transport, ..plan(ASKED, ladders.rows(), 0, streams.seed()) };
+            let mut sampler = LadderSampler::new(&gpu, plan).unwrap();
+            sampler.set_points(&Batch::from_vec(DIM, ladders.as_slice().to_vec())).unwrap();
+            sampler.advance(2).unwrap();
+            let (x, chain) = sampler.points().unwrap();
+            let mut out = Batch::zeros(ladders.rows(), ladders.dim());
+            for (row, &chain) in chain.iter().enumerate() {
+                let to = &mut out.row_mut(row / CHAINS)[chain * DIM..(chain + 1) * DIM];
+                to.copy_from_slice(x.row(row));
+            }
+            out
+        })
+    };
+    let transport = || {
+        let (network, weights) = lively();
+        LadderTransport::new(network, weights)
+    };
+    law_of(transport()).assert_passed();
+    law_of(transport().except(vec![false, true, true, false, true])).assert_passed();
+    law_of(transport().broken_twin()).assert_caught();
+}
+
+#[test]
+fn pairs_that_are_swapped_plainly_are_those_of_the_cpu() {
+    let Some(gpu) = gpu() else { return };
+    let (kind, ladders, plain) = (Kind::Normal(20.0), 50, vec![true, false, true, true, false]);
+    let mut cpu = OnCpu::new(kind, ladders, 2, 7);
+    cpu.sampler.accelerator = Arc::new(PerPair::new(cpu.sampler.accelerator.clone(), plain.clone()));
+    let mut plan = plan(kind, ladders, 2, 7);
+    plan.transport = plan.transport.map(|transport| transport.except(plain));
+    let mut ours = LadderSampler::new(&gpu, plan).unwrap();
+    cpu.advance(0, 6);
+    ours.advance(6).unwrap();
+    let (near, same) = agreement(&cpu.ensemble, &ours.points().unwrap(), 1e-5);
+    assert!(near >= 0.99 && same >= 0.99, "{near}, {same}");
 }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use sterna::Target;
 use sterna::acceleration::{Acceleration, Fit, FitAffine, FitCmcd};
 use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator, NoDrift, NormalDrift};
+use sterna::engine::MakeEngine;
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::transport::Drift;
 use sterna_neural::{
-    Candidate, CmcdSize, Compute, DiffusionSize, FlowSize, Hidden, Loss, Made, Particles, Precision,
-    TrainCmcd, TrainDiffusion, TrainFlow, Training, Trial, load_transport,
+    Candidate, CmcdSize, Compute, DiffusionSize, FlowSize, Hidden, LadderEngines, Loss, Made, Particles,
+    Precision, TrainCmcd, TrainDiffusion, TrainFlow, Training, Trial, load_transport,
 };
 
 /// Path and accelerator of a config, and K.
@@ -73,13 +74,63 @@ pub(crate) fn training(config: &Config, steps: u64, fine_tune: u64) -> Result<Tr
 /// Where the config has networks trained.
 pub(crate) fn compute(config: &Config) -> Result<Compute, JobError> {
     let t = &config.training;
-    known("training.device", &t.device, &["cpu", "cuda"])?;
-    known("training.precision", &t.precision, &["f32", "tf32"])?;
-    let precision = if t.precision == "tf32" { Precision::Tf32 } else { Precision::F32 };
-    Ok(match t.device.as_str() {
-        "cuda" => Compute::Cuda { precision, fall_back: t.fallback },
-        _ => Compute::Cpu,
-    })
+    compute_of("training", &t.device, &t.precision, t.fallback)
+}
+
+/// What a section says with its fields `device`, `precision` and `fallback`.
+fn compute_of(section: &str, device: &str, precision: &str, fall_back: bool) -> Result<Compute, JobError> {
+    known(&format!("{section}.device"), device, &["cpu", "cuda"])?;
+    known(&format!("{section}.precision"), precision, &["f32", "tf32"])?;
+    let precision = if precision == "tf32" { Precision::Tf32 } else { Precision::F32 };
+    Ok(if device == "cuda" { Compute::Cuda { precision, fall_back } } else { Compute::Cpu })
+}
+
+/// Targets that a GPU samples: they are operations of its graphs.
+const ON_GPU: [&str; 6] = ["gmm", "dw4", "many-well", "normal", "funnel", "banana"];
+
+/// What carries out burn-in and sampling, where the config asks for a GPU, or why that cannot be had.
+pub fn engine_maker(config: &Config) -> Result<Option<Arc<dyn MakeEngine>>, JobError> {
+    let r = &config.run;
+    let compute = compute_of("run", &r.device, &r.precision, r.fallback)?;
+    if compute == Compute::Cpu {
+        return Ok(None);
+    }
+    let (kind, accelerator, scale) = (&config.target.kind, &config.accelerator, config.reference.scale);
+    let wrong = |why: String| {
+        let cure = "use run.device = \"cpu\"";
+        Err(JobError::Config(format!("run.device = \"cuda\" is impossible {why}; {cure}")))
+    };
+    if !ON_GPU.contains(&&kind[..]) {
+        let known = ON_GPU.join(", ");
+        return wrong(format!(
+            "for target.kind = \"{kind}\": a GPU samples built-in targets alone ({known})"
+        ));
+    }
+    if scale != 1.0 {
+        return wrong(format!("with reference.scale = {scale}: a GPU starts from N(0, I)"));
+    }
+    if !["none", "cmcd"].contains(&&accelerator.kind[..]) {
+        let kind = &accelerator.kind;
+        return wrong(format!(
+            "with accelerator.kind = \"{kind}\": a GPU makes plain swaps (\"none\") and those of a trained \"cmcd\""
+        ));
+    }
+    if let Some(drift) = accelerator.drift.as_ref().filter(|_| accelerator.kind == "cmcd") {
+        return wrong(format!("with accelerator.drift = \"{drift}\": a GPU knows trained drifts alone"));
+    }
+    let engines = LadderEngines::open(compute, builtin::graph_target(&config.target)?);
+    let cure = "run.fallback = true lets the CPU take over";
+    let engines = engines.map_err(|e| JobError::Config(format!("run.device = \"cuda\": {e}; {cure}")))?;
+    let Some(engines) = engines else { return Ok(None) };
+    let engines = match &accelerator.transport {
+        Some(file) => {
+            let path = std::path::Path::new(file);
+            let bytes = std::fs::read(path).map_err(JobError::file("read accelerator.transport", path))?;
+            engines.carried_by(bytes.into())
+        }
+        None => engines,
+    };
+    Ok(Some(Arc::new(engines)))
 }
 
 fn impossible(error: sterna_neural::Error) -> JobError {

@@ -16,8 +16,8 @@ use sterna::targets::Gmm;
 use sterna::{Batch, Ensemble, Schedule, Target};
 use sterna_neural::{
     AdamConfig, BatchField, CmcdNetwork, CmcdSize, Compute, Cpu, Cuda, Device, FlowSize, Graph, Hidden, Init,
-    LadderPlan, LadderSampler, Layout, MlpDriftConfig, NeuralDrift, PairChoice, Parameters, Precision,
-    Recipe, TrainCmcd, TrainFlow, Trainer, Training, Value, Way,
+    LadderPlan, LadderSampler, LadderTransport, Layout, MlpDriftConfig, NeuralDrift, PairChoice, Parameters,
+    Precision, Recipe, TrainCmcd, TrainFlow, Trainer, Training, Value, Way,
 };
 
 const DIM: usize = 10;
@@ -193,6 +193,8 @@ fn transport(betas: &[f64]) -> (CmcdNetwork, Parameters<f32>) {
 fn sampling_rate(precision: Precision) -> f64 {
     let schedule = collected().schedule.clone();
     let betas = schedule.betas().to_vec();
+    let (network, weights) = transport(&betas);
+    let carrier = LadderTransport::new(network, weights);
     let plan = LadderPlan {
         seed: 1,
         ensembles: LADDERS,
@@ -201,7 +203,7 @@ fn sampling_rate(precision: Precision) -> f64 {
         leapfrog_steps: 5,
         jitter: 0.0,
         target: Arc::new(Gmm::paper(DIM)),
-        transport: Some(transport(&betas)),
+        transport: Some(carrier),
         schedule,
     };
     let device = Cuda::open(precision).expect("opened before");

@@ -300,6 +300,13 @@ pub struct RunConfig {
     pub thin: u64,
     /// Seconds between checkpoints.
     pub checkpoint_seconds: f64,
+    /// Where burn-in and sampling run: `cpu`, or `cuda` in programs built with that feature, for built-in targets with
+    /// plain swaps or a trained `cmcd`.
+    pub device: String,
+    /// `cuda`: `f32`, or `tf32` for products of 11-bit factors in the drift, which are faster.
+    pub precision: String,
+    /// `cuda`: whether the CPU may take over where there is no GPU.
+    pub fallback: bool,
 }
 
 /// `[output]`
@@ -407,7 +414,15 @@ impl Default for AcceleratorConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { iterations: 100_000, burn_in: 1000, thin: 1, checkpoint_seconds: 30.0 }
+        Self {
+            iterations: 100_000,
+            burn_in: 1000,
+            thin: 1,
+            checkpoint_seconds: 30.0,
+            device: "cpu".into(),
+            precision: "f32".into(),
+            fallback: false,
+        }
     }
 }
 

@@ -108,12 +108,14 @@ impl Work {
         let plan = accelerators::plan(config, builtin::target(&config.target)?)?;
         let config = resolve_chains(config, &plan.path)?;
         let run = Run::accelerated(plan.path, config.settings()?, plan.acceleration)?;
+        let run = with_engine(run, &config)?;
         Ok(Self { config, steps: plan.steps, run, times: Times::default(), block: 1 })
     }
 
     fn restore(config: Config, times: Times, state: &[u8]) -> Result<Self, JobError> {
         let plan = accelerators::plan(&config, builtin::target(&config.target)?)?;
         let run = Run::restore(plan.path, config.settings()?, plan.acceleration, state)?;
+        let run = with_engine(run, &config)?;
         Ok(Self { config, steps: plan.steps, run, times, block: 1 })
     }
 
@@ -166,6 +168,14 @@ impl Work {
         let sampled = self.run.records().next().is_some_and(|r| r.counts.iterations > 0);
         sampled.then(|| Summary::new(&self.config, self.steps, &self.run, &self.times, draws))
     }
+}
+
+/// The run, with what carries it out where that is not the cores.
+fn with_engine(run: Run, config: &Config) -> Result<Run, JobError> {
+    Ok(match accelerators::engine_maker(config)? {
+        Some(maker) => run.with_engine(maker)?,
+        None => run,
+    })
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {
@@ -226,6 +236,7 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
     }
     probe.settings()?;
     accelerators::plan(config, builtin::target(&config.target)?)?;
+    accelerators::engine_maker(config)?;
     if checkpoint::is_taken(folder) {
         let folder = folder.display();
         return Err(JobError::Config(format!(
@@ -320,7 +331,9 @@ pub fn finished(folder: &Path) -> Result<Finished, JobError> {
     let summary = serde_json::from_str(&text).map_err(|e| unusable(&format!("summary.json: {e}")))?;
     let store = Store::open(folder)?;
     let (description, state) = store.read()?.ok_or_else(|| unusable("holds no checkpoint"))?;
-    let config = Config::parse(&description.config, &[])?.within(folder);
+    let mut config = Config::parse(&description.config, &[])?.within(folder);
+    // Nothing is sampled any more.
+    config.run.device = "cpu".into();
     pool(&config)?.install(|| {
         let work = Work::restore(config, description.times, &state)?;
         let (dim, ensembles) = work.shape();

@@ -81,8 +81,12 @@ impl Costs {
 }
 
 impl Payoff {
-    /// Of a run whose accelerator was fitted; none otherwise.
+    /// Of a run whose accelerator was fitted; none otherwise, nor if an engine sampled: plain swaps were the cores', and
+    /// their seconds are not its.
     pub fn new(run: &Run, results: &Results, times: &Times) -> Option<Self> {
+        if run.samples_by_engine() {
+            return None;
+        }
         let plain = run.plain_stage()?;
         let fit = run.fit_report()?;
         let ladders = run.settings().ensembles as f64;

@@ -80,6 +80,8 @@ impl Summary {
             evidence.features.extend(molecule.series.iter().map(|s| (s.name.clone(), s.values.clone())));
         }
         let mut alarms = evidence.alarms();
+        let replaced = run.engine_replaced().map(str::to_string);
+        alarms.extend(replaced.map(|message| Alarm { code: "device-replaced".into(), message }));
         let molecule = match observed {
             Ok(molecule) => molecule,
             Err(error) => {

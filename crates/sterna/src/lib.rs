@@ -8,6 +8,7 @@ pub mod accelerator;
 pub mod accelerators;
 pub mod adaptation;
 mod batch;
+pub mod engine;
 mod ensemble;
 mod error;
 pub mod estimates;

@@ -2,6 +2,7 @@
 
 use crate::acceleration::{Acceleration, CollectRecord, Collected, FitReport, Fitted, Fitting, PairReport};
 use crate::adaptation::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes};
+use crate::engine::{Engine, Journal, MakeEngine};
 use crate::ensemble::Ensemble;
 use crate::estimates::{LogZ, Series, effective_draws, log_z_of, round_trip_rate};
 use crate::explorer::Explorer;
@@ -17,6 +18,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+mod by_engine;
 mod learned_path;
 mod saved;
 
@@ -258,13 +260,18 @@ pub struct Run {
     iteration: u64,
     local_barriers: Vec<f64>,
     barrier_schedule: Schedule,
-    evaluations_on_earlier_paths: u64,
+    /// On earlier paths, or by an engine: not counted by the present path.
+    evaluations_elsewhere: u64,
     evaluations_before_sampling: u64,
     network_evaluations_on_earlier_paths: u64,
     network_evaluations_before_sampling: u64,
     rounds: Vec<RoundTrace>,
     /// While it lasts, what had been counted when it began.
     plain: Option<PlainStage>,
+    /// Makes what carries out burn-in and sampling, where that is not the cores.
+    engine_maker: Option<Arc<dyn MakeEngine>>,
+    engine: Option<(Box<dyn Engine>, Journal)>,
+    engine_replaced: Option<String>,
 }
 
 /// Plain swaps on the tuned ladder, as the first samples for a fit were collected: what an accelerator is
@@ -382,12 +389,15 @@ impl Run {
         let mut run = Self {
             local_barriers: vec![f64::NAN; chains],
             barrier_schedule: schedule,
-            evaluations_on_earlier_paths: 0,
+            evaluations_elsewhere: 0,
             evaluations_before_sampling: 0,
             network_evaluations_on_earlier_paths: 0,
             network_evaluations_before_sampling: 0,
             rounds: Vec::new(),
             plain: None,
+            engine_maker: None,
+            engine: None,
+            engine_replaced: None,
             stage: Stage::Tuning(0),
             stage_iterations: 0,
             fits: 0,
@@ -438,11 +448,20 @@ impl Run {
             return self.change();
         }
         let block = self.until_change().min(most);
-        let times = self.iteration + 1..self.iteration + block + 1;
-        let stage = self.stage;
+        let done = self.iteration;
         self.iteration += block;
         self.stage_iterations += block;
-        let sampler = &self.sampler;
+        if self.has_engine()? {
+            self.advance_by_engine(done, block)?;
+        } else {
+            self.advance_by_cores(done, block)?;
+        }
+        self.change()
+    }
+
+    /// So many iterations after `done`, each thread its own ladders.
+    fn advance_by_cores(&mut self, done: u64, block: u64) -> Result<()> {
+        let (stage, sampler) = (self.stage, &self.sampler);
         self.shards.par_iter_mut().try_for_each(|shard| -> Result<()> {
             let Shard { ensemble, work, tuning, collecting, sampling } = shard;
             let mut nothing = ();
@@ -452,9 +471,8 @@ impl Run {
                 Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
                 Stage::Fitting | Stage::BurnIn | Stage::Finished => &mut nothing,
             };
-            times.clone().try_for_each(|t| iterate(t, ensemble, sampler, work, out))
-        })?;
-        self.change()
+            (done + 1..=done + block).try_for_each(|t| iterate(t, ensemble, sampler, work, out))
+        })
     }
 
     /// Iterations until something changes: a block of adaptation, the end of burn-in, of a round, of a stage.
@@ -682,7 +700,7 @@ impl Run {
     /// Points at which the target was evaluated so far, outside fits.
     fn evaluations(&self) -> u64 {
         // Wraps, since a restored run may sit on a path that has counted before.
-        self.evaluations_on_earlier_paths.wrapping_add(self.sampler.path.evaluations())
+        self.evaluations_elsewhere.wrapping_add(self.sampler.path.evaluations())
     }
 
     /// Points at which learned paths asked their networks so far, outside fits.
@@ -848,14 +866,13 @@ fn pooled_mean(ladders: &[&Series]) -> (f64, f64) {
     (each.iter().map(|(m, _)| m).sum::<f64>() / n, variance.sqrt() / n)
 }
 
-fn explorer(settings: &Settings, sizes: &StepSizes, path: &dyn AnnealingPath) -> Arc<dyn Explorer> {
+fn hmc(settings: &Settings, sizes: &StepSizes) -> Hmc {
     let jitter = if matches!(settings.step_size, StepSize::Adapt { .. }) { 0.5 } else { 0.0 };
-    let first: Arc<dyn Explorer> = Arc::new(Hmc {
-        steps: settings.steps,
-        leapfrog_steps: settings.leapfrog_steps,
-        sizes: sizes.clone(),
-        jitter,
-    });
+    Hmc { steps: settings.steps, leapfrog_steps: settings.leapfrog_steps, sizes: sizes.clone(), jitter }
+}
+
+fn explorer(settings: &Settings, sizes: &StepSizes, path: &dyn AnnealingPath) -> Arc<dyn Explorer> {
+    let first: Arc<dyn Explorer> = Arc::new(hmc(settings, sizes));
     match path.own_moves() {
         Some(then) => Arc::new(Followed { first, then }),
         None => first,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sterna::engine::Page;
 use sterna::streams::Phase;
 
 use super::batches::PHILOX;
@@ -9,7 +10,7 @@ use super::built::{Built, upload};
 use super::emit;
 use super::formulas;
 use super::gpu::{Buffer, Gpu, Kernel};
-use super::ladders::LadderPlan;
+use super::ladders::{LadderPlan, LadderTransport};
 use crate::conditions::Conditions;
 use crate::graph::{Graph, Value};
 use crate::losses::CmcdNetwork;
@@ -29,7 +30,10 @@ pub(super) struct Half {
     pub pointers: JourneyPointers,
     pub depart: Kernel,
     pub walk: Option<(Kernel, Kernel)>,
+    /// Where some pairs are swapped plainly.
+    pub stay: Option<Kernel>,
     pub decide: Kernel,
+    pub note: Kernel,
     pub target: Option<Built<f64>>,
     pub drift: Option<Built<f32>>,
     _buffers: Vec<Buffer>,
@@ -150,8 +154,7 @@ pub(super) fn record_drift<'g>(graph: &'g Graph, network: &CmcdNetwork) -> Value
 
 /// Journeys of an iteration whose first pair is `first`.
 pub(super) fn journeys(plan: &LadderPlan, first: usize) -> usize {
-    let pairs = (first..plan.schedule.chains()).step_by(2).count();
-    (2 * plan.ensembles * pairs).max(1)
+    (2 * plan.ensembles * pairs(plan, first)).max(1)
 }
 
 /// Blocks of 128 threads for so many replicas or journeys: a thread for two coordinates, as `kernels/ladders.cu` has it.
@@ -172,6 +175,9 @@ pub(super) fn source(plan: &LadderPlan, steps: usize, pairs: usize, first: usize
     define("JITTER", format!("{:e}", plan.jitter));
     define("P", pairs.to_string());
     define("FIRST", first.to_string());
+    define("PAGE", Page { chains: plan.schedule.chains(), dim: plan.target.dim() }.len().to_string());
+    let plain = plan.transport.iter().flat_map(|t| &t.plain).map(|&plain| u8::from(plain).to_string());
+    define("PLAIN", plain.collect::<Vec<_>>().join(", "));
     let phases = [
         ("REFERENCE", Phase::Reference),
         ("SWAP", Phase::Swap),
@@ -182,7 +188,16 @@ pub(super) fn source(plan: &LadderPlan, steps: usize, pairs: usize, first: usize
     for (name, phase) in phases {
         define(name, format!("{}u", phase as u16));
     }
-    text + &formulas::source(plan.target.dim()) + PHILOX + include_str!("kernels/ladders.cu")
+    text += &formulas::source(plan.target.dim());
+    if plan.transport.as_ref().is_some_and(|transport| transport.has_fault) {
+        text += "#define step_log_ratio(...) 0.0\n";
+    }
+    text + PHILOX + include_str!("kernels/ladders.cu") + include_str!("kernels/log.cu")
+}
+
+/// Pairs that a half proposes, `first` being the first of them.
+pub(super) fn pairs(plan: &LadderPlan, first: usize) -> usize {
+    (first..plan.schedule.chains()).step_by(2).count()
 }
 
 pub(super) fn half(
@@ -192,12 +207,11 @@ pub(super) fn half(
     steps: usize,
     first: usize,
 ) -> Result<Half> {
-    let (chains, dim, ladders) = (plan.schedule.chains(), plan.target.dim(), plan.ensembles);
-    let pairs = (first..chains).step_by(2).count();
+    let (dim, ladders, pairs) = (plan.target.dim(), plan.ensembles, pairs(plan, first));
     let journeys = journeys(plan, first);
     let (target, drift) = match &plan.transport {
         None => (None, None),
-        Some((network, weights)) => {
+        Some(LadderTransport { network, weights, .. }) => {
             let graph = Graph::new();
             let x = graph.input("x", dim);
             let outputs = [plan.target.log_density(x), plan.target.score(x)];
@@ -235,11 +249,15 @@ pub(super) fn half(
         0 => None,
         _ => Some((module.kernel("walk", blocks, 128, 0)?, module.kernel("weigh", blocks, 128, 0)?)),
     };
+    let some_plain = plan.transport.as_ref().is_some_and(|t| t.plain.contains(&true));
+    let stay = some_plain.then(|| module.kernel("stay", blocks, 128, 0)).transpose()?;
     Ok(Half {
         pointers: JourneyPointers(pointers.try_into().expect("one for each field")),
         depart: module.kernel("depart", blocks, 128, 0)?,
         walk,
+        stay,
         decide: module.kernel("decide", [ladders.div_ceil(4), 1], 128, 0)?,
+        note: module.kernel("note", [ladders.div_ceil(4), 1], 128, 0)?,
         target,
         drift,
         _buffers: buffers,

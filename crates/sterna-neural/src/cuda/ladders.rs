@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use sterna::explorers::StepSizes;
 use sterna::streams::Phase;
-use sterna::{Batch, Schedule};
+use sterna::{Batch, Ensemble, Evaluation, Schedule};
 
 use super::Cuda;
 use super::built::{Built, upload};
 use super::compiler::compile_all;
 use super::gpu::{Buffer, Gpu, Kernel, Recording, argument};
 use super::ladder_parts::{
-    Half, LadderPointers, State, half, journeys, record_drift, record_move, row_blocks, source,
+    Half, LadderPointers, State, half, journeys, pairs, record_drift, record_move, row_blocks, source,
 };
+use super::log::Log;
 use crate::graph::Graph;
 use crate::losses::CmcdNetwork;
 use crate::parameters::Parameters;
@@ -44,18 +45,49 @@ pub struct LadderPlan {
     /// What is sampled, on the geometric path from N(0, I).
     pub target: Arc<dyn GraphTarget>,
     /// A trained controlled diffusion; plain swaps without one.
-    pub transport: Option<(CmcdNetwork, Parameters<f32>)>,
+    pub transport: Option<LadderTransport>,
+}
+
+/// A trained controlled diffusion that carries the swaps of ladders.
+pub struct LadderTransport {
+    pub(super) network: CmcdNetwork,
+    pub(super) weights: Parameters<f32>,
+    /// Of each pair; nothing means that none is.
+    pub(super) plain: Vec<bool>,
+    pub(super) has_fault: bool,
+}
+
+impl LadderTransport {
+    /// For all pairs.
+    pub fn new(network: CmcdNetwork, weights: Parameters<f32>) -> Self {
+        Self { network, weights, plain: Vec::new(), has_fault: false }
+    }
+
+    /// The same, but that pairs n ∈ 1..=N are swapped plainly where `plain[n − 1]`.
+    pub fn except(self, plain: Vec<bool>) -> Self {
+        Self { plain, ..self }
+    }
+
+    /// The same with a fault, for tests that must notice it: weights leave out the log-ratio of the steps.
+    #[doc(hidden)]
+    pub fn broken_twin(self) -> Self {
+        Self { has_fault: true, ..self }
+    }
 }
 
 impl LadderPlan {
+    /// K.
+    pub(super) fn steps(&self) -> usize {
+        self.transport.as_ref().map_or(0, |transport| transport.network.steps())
+    }
+
     /// Generates all kernels of the ladders and compiles them for a GPU generation (90 is Hopper), which needs no GPU.
     /// Returns how many sources there are.
     ///
     /// # Errors
     /// If there is no run-time compiler, or it refuses a kernel.
     pub fn compile_only(&self, arch: u32) -> Result<usize> {
-        let steps = self.transport.as_ref().map_or(0, |(network, _)| network.steps());
-        let own = [source(self, steps, 2, 1), source(self, steps, 1, 2)];
+        let own = [1, 2].map(|first| source(self, self.steps(), pairs(self, first), first));
         let sources = [&own[0][..], &own[1]];
         let compiled = compile_all(&sources, arch).into_iter().collect::<Result<Vec<_>>>()?.len();
         let graph = Graph::new();
@@ -63,7 +95,7 @@ impl LadderPlan {
         let rows = self.ensembles * self.schedule.chains();
         let mut compiled =
             compiled + Cuda::compile_only::<f64>(&graph, &outputs, rows, Precision::F32, arch)?;
-        if let Some((network, _)) = &self.transport {
+        if let Some(LadderTransport { network, .. }) = &self.transport {
             let graph = Graph::new();
             let drift = [record_drift(&graph, network)];
             compiled += Cuda::compile_only::<f32>(&graph, &drift, journeys(self, 1), Precision::F32, arch)?;
@@ -100,6 +132,8 @@ pub struct LadderSampler {
     begin: Kernel,
     settle: Kernel,
     halves: [Half; 2],
+    /// Where iterations are written down, if they are; statistics are then of no use.
+    log: Option<Log>,
     many: Option<Recording>,
     iterations: u64,
     /// Iterations that the statistics have forgotten.
@@ -113,24 +147,42 @@ impl LadderSampler {
     /// # Errors
     /// If sizes do not fit each other, or the GPU fails.
     pub fn new(device: &Cuda, plan: LadderPlan) -> Result<Self> {
+        let mut sampler = Self::build(device, plan, None)?;
+        sampler.start()?;
+        Ok(sampler)
+    }
+
+    /// Ladders that write down what they do, so many iterations at most before they are read; they start nowhere.
+    pub(super) fn logged(device: &Cuda, plan: LadderPlan, room: u64) -> Result<Self> {
+        Self::build(device, plan, Some(room))
+    }
+
+    fn build(device: &Cuda, plan: LadderPlan, log: Option<u64>) -> Result<Self> {
         let gpu = device.gpu.clone();
         let (chains, dim) = (plan.schedule.chains(), plan.target.dim());
         if plan.sizes.step_size.len() != chains || plan.sizes.scale.dim() != dim {
             return Err(Error::Dimension { expected: chains, given: plan.sizes.step_size.len() });
         }
-        if let Some((network, _)) = &plan.transport
-            && network.dim() != dim
-        {
-            return Err(Error::Dimension { expected: dim, given: network.dim() });
+        if let Some(given) = plan.transport.as_ref().map(|t| t.network.dim()).filter(|&given| given != dim) {
+            return Err(Error::Dimension { expected: dim, given });
         }
-        let steps = plan.transport.as_ref().map_or(0, |(network, _)| network.steps());
+        let judged = plan.transport.as_ref().map_or(0, |t| t.plain.len());
+        if judged > 0 && judged != chains - 1 {
+            return Err(Error::Dimension { expected: chains - 1, given: judged });
+        }
+        let steps = plan.steps();
         let rows = plan.ensembles * chains;
         let state = State::new(&gpu, &plan, rows, dim)?;
         let graph = Graph::new();
         let outputs = record_move(&graph, &*plan.target, plan.leapfrog_steps);
         let explore = Built::<f64>::new(&gpu, &graph, &outputs, rows, 0, Precision::F32)?;
+        if explore.calls_host() {
+            let reason =
+                "a GPU samples targets that are written as operations of its own, not those of the host";
+            return Err(Error::Config { field: "run.device", value: "cuda".into(), reason });
+        }
         let tables = match &plan.transport {
-            Some((network, weights)) => {
+            Some(LadderTransport { network, weights, .. }) => {
                 let [interpolation, noise, backward_noise] = network.tables(weights);
                 [interpolation, noise, backward_noise, network.score_table(weights)]
                     .map(|table| table.as_slice().to_vec())
@@ -154,7 +206,9 @@ impl LadderSampler {
         let blocks = row_blocks(rows, dim);
         let halves =
             [half(&gpu, device.precision, &plan, steps, 1)?, half(&gpu, device.precision, &plan, steps, 2)?];
-        let mut sampler = Self {
+        let log = log.map(|room| Log::new(&gpu, &plan, &module, room)).transpose()?;
+        Ok(Self {
+            log,
             begin: module.kernel("begin", blocks, 128, 0)?,
             settle: module.kernel("settle", blocks, 128, 0)?,
             gpu,
@@ -168,9 +222,7 @@ impl LadderSampler {
             forgotten: 0,
             _tables: constants,
             plan,
-        };
-        sampler.start()?;
-        Ok(sampler)
+        })
     }
 
     /// Draws from the reference, as [`Ensemble::start`](sterna::Ensemble::start) does, and what the target says there.
@@ -211,12 +263,20 @@ impl LadderSampler {
         self.gpu.launch(kernel, &mut arguments)
     }
 
+    fn launch_with_log(&self, kernel: &Kernel, log: &Log) -> Result<()> {
+        let (mut pointers, mut log) = (self.pointers, log.pointers());
+        self.gpu.launch(kernel, &mut [argument(&mut pointers), argument(&mut log)])
+    }
+
     /// Queues one iteration of odd or even number.
     fn queue(&self, odd: bool) -> Result<()> {
         for n in 0..self.plan.moves {
             self.launch(&self.begin, None, Some(n))?; // line 3
             self.explore.queue()?;
             self.launch(&self.settle, None, Some(n))?;
+            if let Some(log) = &self.log {
+                self.launch_with_log(&log.witness, log)?;
+            }
         }
         let half = &self.halves[usize::from(!odd)];
         self.launch(&half.depart, Some(half), None)?; // line 4
@@ -229,7 +289,14 @@ impl LadderSampler {
                 self.launch(weigh, Some(half), Some(n))?;
             }
         }
-        self.launch(&half.decide, Some(half), None) // lines 11–13
+        if let Some(stay) = &half.stay {
+            self.launch(stay, Some(half), None)?;
+        }
+        self.launch(&half.decide, Some(half), None)?; // lines 11–13
+        if let Some(log) = &self.log {
+            self.launch_with_log(&half.note, log)?;
+        }
+        Ok(())
     }
 
     /// Goes on by so many iterations.
@@ -253,6 +320,47 @@ impl LadderSampler {
             }
         }
         self.gpu.synchronise()
+    }
+
+    /// The log, if there is one.
+    pub(super) fn log(&self) -> Option<&Log> {
+        self.log.as_ref()
+    }
+
+    /// What is sampled, and how.
+    pub(super) fn plan(&self) -> &LadderPlan {
+        &self.plan
+    }
+
+    /// Replicas, and the target's answers there.
+    pub(super) fn read_points(&self, x: &mut Batch, target: &mut Evaluation) -> Result<()> {
+        self.state.x.read(0, x.as_mut_slice())?;
+        self.state.log_target.read(0, &mut target.log_density)?;
+        self.state.score.read(0, target.score.as_mut_slice())
+    }
+
+    /// Goes on from ladders that have made `done` iterations.
+    pub(super) fn go_on_from(&mut self, done: u64, ladders: &[&Ensemble]) -> Result<()> {
+        let (mut row, state) = (0, &self.state);
+        let dim = self.plan.target.dim();
+        for ensemble in ladders {
+            let (points, chains, copies) = (&ensemble.points, ensemble.chains(), ensemble.copies());
+            state.x.write(row * dim, points.x.as_slice())?;
+            state.log_target.write(row, &points.target.log_density)?;
+            state.score.write(row * dim, points.target.score.as_slice())?;
+            let chain_of: Vec<i32> = (0..points.rows()).map(|row| ensemble.chain(row) as i32).collect();
+            let places = (0..copies).flat_map(|copy| (0..chains).map(move |chain| (copy, chain)));
+            let replica = |(copy, chain): (usize, usize)| ensemble.index[copy].replica(chain) as i32;
+            state.chain_of.write(row, &chain_of)?;
+            state.replica_of.write(row, &places.map(replica).collect::<Vec<_>>())?;
+            row += points.rows();
+        }
+        state.iteration.write(0, &[done])?;
+        self.iterations = done;
+        match &self.log {
+            Some(log) => log.open(done),
+            None => Ok(()),
+        }
     }
 
     /// Begins the statistics anew, after burn-in.

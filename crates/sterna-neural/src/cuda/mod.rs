@@ -6,11 +6,13 @@ mod batches;
 mod built;
 mod compiler;
 mod emit;
+mod engine;
 mod formulas;
 mod gpu;
 mod ladder_parts;
 mod ladders;
 mod large_product;
+mod log;
 mod placement;
 mod program;
 mod row_kernel;
@@ -27,8 +29,9 @@ use crate::optimiser::AdamConfig;
 use crate::parameters::Parameters;
 use crate::recipe::Recipe;
 use crate::{Precision, Real, Result};
+pub(crate) use engine::LadderEngine;
 use gpu::Gpu;
-pub use ladders::{LadderPlan, LadderSampler, LadderStatistics};
+pub use ladders::{LadderPlan, LadderSampler, LadderStatistics, LadderTransport};
 
 /// Runs computations on a GPU.
 ///

@@ -246,14 +246,17 @@ impl Problem {
                         ("training.precision", "tf32"),
                         ("training.rounds", "2"),
                         ("training.collect", "50000"),
-                        ("training.steps", "32500"),
-                        ("training.fine_tune", "10000"),
+                        ("training.steps", "26000"),
+                        ("training.fine_tune", "8000"),
                     ],
                     Method::Cmcd => &[
                         ("training.precision", "tf32"),
                         // Long trainings learn few samples by heart.
                         ("training.collect", "100000"),
-                        ("training.steps", "100000"),
+                        ("training.steps", "60000"),
+                        ("network.along_score", "true"),
+                        ("run.device", "cuda"),
+                        ("run.fallback", "true"),
                     ],
                     // After 100,000 steps in TF32 the path had holes in which chains of some ladders were lost.
                     _ => &[("training.collect", "100000"), ("training.steps", "24000")],

@@ -42,7 +42,7 @@ impl Run {
             self.enter_after_fit();
             return Ok(());
         };
-        self.evaluations_on_earlier_paths = self.evaluations();
+        self.evaluations_elsewhere = self.evaluations();
         self.network_evaluations_on_earlier_paths = self.network_evaluations();
         self.sampler.explorer = explorer(&self.settings, &self.sizes, &*path);
         self.sampler.path = path;
@@ -92,15 +92,14 @@ impl Run {
             ),
         ));
         let accelerator: Arc<dyn Accelerator> = Arc::new(Identity);
-        self.evaluations_on_earlier_paths = self.evaluations();
+        self.evaluations_elsewhere = self.evaluations();
         self.network_evaluations_on_earlier_paths = self.network_evaluations();
         self.sizes = plain.sizes.clone();
         self.sampler.schedule = plain.schedule.clone();
         self.barrier_schedule = plain.schedule.clone();
         self.local_barriers = plain.local_barriers.clone();
         // What the first path has counted is in the sum already.
-        self.evaluations_on_earlier_paths =
-            self.evaluations_on_earlier_paths.wrapping_sub(self.first_path.evaluations());
+        self.evaluations_elsewhere = self.evaluations_elsewhere.wrapping_sub(self.first_path.evaluations());
         self.network_evaluations_on_earlier_paths =
             self.network_evaluations_on_earlier_paths.wrapping_sub(self.first_path.network_evaluations());
         self.sampler.path = self.first_path.clone();

@@ -40,6 +40,7 @@ struct State<Shards, Samples> {
     fitted: Option<(Vec<u8>, FitReport)>,
     /// Record of the last fit that brought a path, where it was an earlier one.
     path_record: Option<Vec<u8>>,
+    engine_replaced: Option<String>,
     shards: Shards,
 }
 
@@ -70,6 +71,7 @@ impl Run {
             fitting,
             fitted: self.fitted.as_ref().map(|f| (f.record.to_vec(), f.report.clone())),
             path_record: self.path_record.as_ref().filter(|r| !is_last(r)).map(|r| r.to_vec()),
+            engine_replaced: self.engine_replaced.clone(),
             shards: &self.shards,
         };
         postcard::to_allocvec(&state).map_err(|e| Error::Saved(e.to_string()))
@@ -151,7 +153,7 @@ impl Run {
             local_barriers: state.local_barriers,
             barrier_schedule: state.barrier_schedule,
             // The path may have counted before, and making the accelerator again may have asked it.
-            evaluations_on_earlier_paths: state.evaluations.wrapping_sub(sampler.path.evaluations()),
+            evaluations_elsewhere: state.evaluations.wrapping_sub(sampler.path.evaluations()),
             evaluations_before_sampling: state.evaluations_before_sampling,
             network_evaluations_on_earlier_paths: state
                 .network_evaluations
@@ -159,6 +161,9 @@ impl Run {
             network_evaluations_before_sampling: state.network_evaluations_before_sampling,
             rounds: state.rounds,
             plain: state.plain,
+            engine_maker: None,
+            engine: None,
+            engine_replaced: state.engine_replaced,
             stage: state.stage,
             stage_iterations: state.stage_iterations,
             fits: state.fits,

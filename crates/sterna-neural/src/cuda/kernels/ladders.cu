@@ -32,11 +32,13 @@ struct Journeys {
 #define LANE (threadIdx.x % LANES)
 #define HALF_LOG_TAU 0.91893853320467274178
 
-// The sum over the threads of a row.
+// The threads of a row, among those of its warp, and a sum over them.
+static __device__ __forceinline__ unsigned row_threads() {
+    return (LANES == 32 ? 0xffffffffu : (1u << LANES % 32) - 1) << (threadIdx.x % 32 / LANES * LANES);
+}
 static __device__ __forceinline__ double row_total(double x) {
-    const unsigned own = (LANES == 32 ? 0xffffffffu : (1u << LANES % 32) - 1) << (threadIdx.x % 32 / LANES * LANES);
 #pragma unroll
-    for (int d = LANES / 2; d > 0; d >>= 1) x += __shfl_xor_sync(own, x, d);
+    for (int d = LANES / 2; d > 0; d >>= 1) x += __shfl_xor_sync(row_threads(), x, d);
     return x;
 }
 
@@ -63,7 +65,8 @@ extern "C" __global__ void __launch_bounds__(128) begin(Ladders s, int move) {
             s.move_x[at] = draw ? fresh[k] : s.x[at];
             s.move_momentum[at] = v[k];
             s.move_step[at] = size * s.scale[chain * D + 2 * b + k];
-            s.move_score[at] = s.score[at];
+            // Chain 0 stays where it was drawn: no force moves it, whatever an earlier point had.
+            s.move_score[at] = chain == 0 ? 0.0 : s.score[at];
         }
     }
     if (lane == 0) s.move_beta[row] = s.betas[chain], s.move_log_target[row] = s.log_target[row];
