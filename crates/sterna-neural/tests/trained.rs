@@ -36,7 +36,8 @@ fn small(dim: usize) -> MlpDriftConfig {
 fn cmcd(dim: usize, steps: usize) -> (Layout, CmcdNetwork) {
     let mut layout = Layout::new();
     let drift = small(dim).build(&mut layout, "drift").unwrap();
-    let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &[[0.3, 0.2], [0.1, 0.1], [0.03, 0.01]]);
+    let network = CmcdNetwork::new(&mut layout, drift.into(), steps, &[[0.3, 0.2], [0.1, 0.1], [0.03, 0.01]])
+        .with_score(&mut layout);
     (layout, network)
 }
 

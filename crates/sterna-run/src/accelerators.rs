@@ -357,7 +357,8 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     hidden,
                     particles,
                     apart,
-                    along_score: config.network.along_score,
+                    // The score of particles, which keep each other at a distance, is no guide.
+                    along_score: config.network.along_score.unwrap_or(particles.is_none()),
                     noise: accelerator.noise,
                 };
                 let fit = TrainCmcd::new(path.clone(), graph_target.clone(), size, training);

@@ -212,9 +212,10 @@ pub struct NetworkConfig {
     /// right for products; if not given, whichever does better after a short training of both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordinates: Option<String>,
-    /// `cmcd`: whether the drift has a part along the path's score, a multiple of it learned for each pair and step.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub along_score: bool,
+    /// `cmcd`: whether the drift has a part along the path's score, a multiple of it learned for each pair and step; if
+    /// not given, it has one unless it moves particles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub along_score: Option<bool>,
 }
 
 impl Default for NetworkConfig {
@@ -225,7 +226,7 @@ impl Default for NetworkConfig {
             width: None,
             equivariant: None,
             coordinates: None,
-            along_score: false,
+            along_score: None,
         }
     }
 }

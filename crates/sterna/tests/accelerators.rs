@@ -152,6 +152,13 @@ fn uneven_cmcd(drift: impl Drift + 'static, pairs: usize, steps: usize, scale: f
     Arc::new(Cmcd { steps: CmcdSteps::new(Arc::new(drift), interpolation, noise).unwrap() })
 }
 
+/// An untrained drift with a part along the score, another at every step of every pair.
+fn along_score(pairs: usize, steps: usize) -> Arc<dyn Accelerator> {
+    let shares = (0..pairs * (steps + 1)).map(|i| 0.2 * (i as f64 * 0.754_877_7).fract() - 0.05).collect();
+    let steps = uneven_steps(pairs, steps).with_score(Batch::from_vec(steps + 1, shares)).unwrap();
+    Arc::new(Cmcd { steps })
+}
+
 fn diffusion(steps: usize, integrator: Integrator) -> Arc<dyn Accelerator> {
     Arc::new(Diffusion { steps: DiffusionSteps::new(steps, integrator).unwrap() })
 }
@@ -199,6 +206,7 @@ fn controlled_diffusions_pass() {
         ("no drift", uneven_cmcd(NoDrift, 2, 1, 1.0)),
         ("exact drift", uneven_cmcd(NormalDrift::new(normal()), 2, 5, 1.0)),
         ("untrained drift", uneven_cmcd(Whirl, 2, 3, 1.0)),
+        ("drift along the score", along_score(2, 3)),
     ];
     all_pass(&ladders(), &members);
 }
@@ -453,6 +461,31 @@ fn rejections_stay_bounded_when_noise_vanishes_with_the_pair() {
         assert!(many < allowed, "{few} ± {few_error} to {many} ± {many_error}");
         let (fixed, _) = sum(drift, 256, false, 400);
         assert!(fixed > 2.0 * many, "{many} {fixed}");
+    }
+}
+
+/// N(0, 1) becomes N(0, 1/p) by one noisy step along the score, whatever its noise: with x' = a x + √v z the law of x
+/// given x' is normal with mean b x', b = a p, and variance u = 1 − a² p. Every weight is then Z′/Z, and nothing is rejected.
+/// Without that part, or with a wrong one, swaps are.
+#[test]
+fn one_step_along_the_score_makes_one_normal_of_another() {
+    let (p, v) = (10.0f64, 0.02);
+    let ladder = GaussianLadder::new(Normal::isotropic(2, p));
+    let a = (1.0 / p - v).sqrt();
+    let (b, u) = (a * p, 1.0 - a * a * p);
+    // Means are x (1 − (v/2 + c) score's precision) on the way there, with u and −c on the way back.
+    let shares = [1.0 - a - 0.5 * v, (b - 1.0) / p + 0.5 * u];
+    let rejected = |shares: [f64; 2]| {
+        let one = |x: f64| Batch::from_vec(1, vec![x]);
+        let ends = Batch::from_vec(2, vec![0.0, 1.0]);
+        let steps =
+            CmcdSteps::with_backward_noise(Arc::new(NoDrift), ends, one(0.5 * v), one(0.5 * u)).unwrap();
+        let cmcd = Cmcd { steps: steps.with_score(Batch::from_vec(2, shares.to_vec())).unwrap() };
+        rejection(&cmcd, &ladder, &Schedule::uniform(2), 500)[0].0
+    };
+    assert!(rejected(shares) < 1e-12, "{}", rejected(shares));
+    for wrong in [[0.0, 0.0], [-shares[0], shares[1]], [shares[0], -shares[1]]] {
+        assert!(rejected(wrong) > 0.1, "{wrong:?} {}", rejected(wrong));
     }
 }
 

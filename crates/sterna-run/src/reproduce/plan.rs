@@ -228,7 +228,10 @@ impl Problem {
                 // With 30 chains a short trial does not tell the two kinds of drift apart.
                 let apart = *self == Self::ManyWell && row.method == Method::Cmcd;
                 let apart = apart.then(|| ("network.coordinates", "apart".to_string()));
-                steps.into_iter().chain(apart).collect()
+                // The paper's drift is a network alone.
+                let alone = row.method == Method::Cmcd && *self != Self::Dw4;
+                let alone = alone.then(|| ("network.along_score", "false".to_string()));
+                steps.into_iter().chain(apart).chain(alone).collect()
             }
             // Networks of molecules are small, and trained on the CPU: what helps them is fresh samples.
             Budget::Full if molecule => vec![("training.rounds", "4".into())],
