@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sterna::engine::{BadProposal, Journal, Page};
 
 use super::gpu::{Buffer, Gpu, Kernel, Module};
+use super::ladder_parts::row_blocks;
 use super::ladders::LadderPlan;
 use crate::Result;
 
@@ -38,7 +39,7 @@ impl Log {
             first: gpu.allocate(8)?,
             bad_x: gpu.allocate(8 * rows * dim)?,
             bad_at: gpu.allocate(8 * rows)?,
-            witness: module.kernel("witness", [rows.div_ceil(4), 1], 128, 0)?,
+            witness: module.kernel("witness", row_blocks(rows, dim), 128, 0)?,
         })
     }
 
