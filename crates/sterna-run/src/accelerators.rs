@@ -186,6 +186,13 @@ const DRIFT_LEAD: f64 = 1.5;
 /// See [`DRIFT_LEAD`].
 const PATH_LEAD: f64 = 1.1;
 
+/// How a network sees coordinates, and whether it is made for a trial alone.
+#[derive(Clone, Copy)]
+struct Sight {
+    apart: bool,
+    on_trial: bool,
+}
+
 /// Trains the network that sees coordinates as the config says; if it says nothing, the better of the two. Both are told
 /// whether they are seen apart: `settings` of training, and `make` of the network.
 fn better_of(
@@ -193,7 +200,7 @@ fn better_of(
     particles: Option<Particles>,
     lead: f64,
     settings: impl Fn(bool) -> Result<Training, JobError>,
-    make: impl Fn(bool, Training) -> Result<Arc<dyn Fit>, JobError>,
+    make: impl Fn(Sight, Training) -> Result<Arc<dyn Fit>, JobError>,
 ) -> Result<Acceleration, JobError> {
     let coordinates = config.network.coordinates.as_deref();
     if let Some(word) = coordinates {
@@ -207,14 +214,16 @@ fn better_of(
     }
     if coordinates.is_some() || particles.is_some() {
         let apart = coordinates == Some("apart");
-        return Ok(Acceleration::Fitted(make(apart, settings(apart)?)?));
+        return Ok(Acceleration::Fitted(make(Sight { apart, on_trial: false }, settings(apart)?)?));
     }
     let short_steps = settings(true)?.steps.div_ceil(TRIAL_SHARE);
     let candidate = |apart| -> Result<Candidate, JobError> {
         let training = settings(apart)?;
-        let short = make(apart, Training { steps: short_steps, fine_tune: 0, ..training.clone() })?;
+        let short_training = Training { steps: short_steps, fine_tune: 0, ..training.clone() };
+        let short = make(Sight { apart, on_trial: true }, short_training)?;
         let full_steps = training.steps + training.fine_tune;
-        Ok(Candidate { short, full: make(apart, training)?, short_steps, full_steps })
+        let full = make(Sight { apart, on_trial: false }, training)?;
+        Ok(Candidate { short, full, short_steps, full_steps })
     };
     Ok(Acceleration::Fitted(Arc::new(Trial::new(vec![candidate(false)?, candidate(true)?], lead))))
 }
@@ -345,7 +354,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             let steps = steps(config, 5, 1..=10_000)?;
             let graph_target = builtin::graph_target(&config.target)?;
             let settings = |apart| training(config, cmcd_steps(steps, particles.is_some(), apart), 0);
-            let acceleration = better_of(config, particles, DRIFT_LEAD, settings, |apart, training| {
+            let make = |Sight { apart, on_trial }: Sight, training| -> Result<Arc<dyn Fit>, JobError> {
                 let (layers, width) = match particles {
                     Some(_) => size(config, (2, 32), (4, 64))?,
                     None if apart => size(config, APART.0, APART.1)?,
@@ -357,13 +366,15 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     hidden,
                     particles,
                     apart,
-                    // The score of particles, which keep each other at a distance, is no guide.
-                    along_score: config.network.along_score.unwrap_or(particles.is_none()),
+                    // The score of particles, which keep each other at a distance, is no guide. A trial compares what the
+                    // networks see by themselves.
+                    along_score: !on_trial && config.network.along_score.unwrap_or(particles.is_none()),
                     noise: accelerator.noise,
                 };
                 let fit = TrainCmcd::new(path.clone(), graph_target.clone(), size, training);
                 Ok(Arc::new(fit.map_err(impossible)?))
-            })?;
+            };
+            let acceleration = better_of(config, particles, DRIFT_LEAD, settings, make)?;
             Plan { path, acceleration, steps }
         }
         "affine" => {
@@ -432,18 +443,19 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             // Waves of the coordinates help where modes are many in few dimensions; in more they lead chains astray.
             let waves = if target.dim() > 16 { 0 } else { 3 };
             let settings = |apart: bool| training(config, DIFFUSION_STEPS / if apart { 2 } else { 1 }, 0);
-            let acceleration = better_of(config, particles, PATH_LEAD, settings, |apart, training| {
-                let (layers, width) = match particles {
-                    Some(_) => size(config, (3, 16), (3, 128))?,
-                    None if apart => size(config, APART.0, APART.1)?,
-                    None if config.target.kind == "many-well" => size(config, (3, 128), (3, 256))?,
-                    None => size(config, (3, 96), (3, 128))?,
-                };
-                let hidden = Hidden::new(layers, width);
-                let size = DiffusionSize { steps, integrator, hidden, waves, particles, apart };
-                let fit = TrainDiffusion::new(path.clone(), target.clone(), size, training);
-                Ok(Arc::new(fit.map_err(impossible)?))
-            })?;
+            let acceleration =
+                better_of(config, particles, PATH_LEAD, settings, |Sight { apart, .. }, training| {
+                    let (layers, width) = match particles {
+                        Some(_) => size(config, (3, 16), (3, 128))?,
+                        None if apart => size(config, APART.0, APART.1)?,
+                        None if config.target.kind == "many-well" => size(config, (3, 128), (3, 256))?,
+                        None => size(config, (3, 96), (3, 128))?,
+                    };
+                    let hidden = Hidden::new(layers, width);
+                    let size = DiffusionSize { steps, integrator, hidden, waves, particles, apart };
+                    let fit = TrainDiffusion::new(path.clone(), target.clone(), size, training);
+                    Ok(Arc::new(fit.map_err(impossible)?))
+                })?;
             Plan { path, acceleration, steps }
         }
     })
