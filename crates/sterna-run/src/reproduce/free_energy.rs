@@ -119,7 +119,11 @@ fn places(problem: Problem, budget: Budget, store: &Store) -> Vec<Place> {
 
 fn chart(problem: Problem, places: &[Place], kind: usize) -> Chart {
     let how = ["30 subsets of one run, as printed", "30 independent ladders"][kind];
-    let ends = places.iter().filter_map(|p| p.boxes[kind].as_ref()).flat_map(|b| [b.low, b.high]);
+    // Lost ladders would leave no room for the others: their boxes are cut off at the ends of those.
+    let whole = places.iter().filter_map(|p| p.boxes[kind].as_ref()).filter(|b| b.lost == 0);
+    let ends: Vec<f64> = whole.flat_map(|b| [b.low, b.high]).collect();
+    let (lowest, highest) = ends.iter().fold((0.0f64, 0.0f64), |(l, h), &e| (l.min(e), h.max(e)));
+    let cut = |error: f64| error.clamp(lowest, highest);
     let columns: Vec<usize> = places.iter().map(|p| p.chains).collect();
     let gap = |i: usize| {
         columns[..i].windows(2).filter(|w| w[0] != w[1]).count() as f64
@@ -131,7 +135,7 @@ fn chart(problem: Problem, places: &[Place], kind: usize) -> Chart {
         (at(i) + 0.5 * (width - 1.0), format!("{} chains", columns[i]))
     });
     let x = Axis::linear("", -1.0, at(places.len() - 1) + 1.0).ticks(ticks.collect()).no_grid();
-    let y = Axis::around("error of log Z", ends, true);
+    let y = Axis::around("error of log Z", ends.into_iter(), true);
     let id = format!("free-energy-{}-{kind}", problem.name());
     let mut chart = Chart::new(&id, &format!("{}: {how}", problem.title()), x, y).wide().height(320.0);
     chart.line("ink thin dash", &[(-1.0, 0.0), (at(places.len() - 1) + 1.0, 0.0)]);
@@ -144,12 +148,12 @@ fn chart(problem: Problem, places: &[Place], kind: usize) -> Chart {
         }
         let Some(b) = &place.boxes[kind] else { continue };
         let x = at(i);
-        chart.whisker(class, x, b.low, b.high);
-        chart.bar(class, (x - 0.36, b.first), (x + 0.36, b.third));
-        chart.line("ink", &[(x - 0.36, b.median), (x + 0.36, b.median)]);
+        chart.whisker(class, x, cut(b.low), cut(b.high));
+        chart.bar(class, (x - 0.36, cut(b.first)), (x + 0.36, cut(b.third)));
+        chart.line("ink", &[(x - 0.36, cut(b.median)), (x + 0.36, cut(b.median))]);
         chart.tip(
             x,
-            b.median,
+            cut(b.median),
             format!(
                 "{}, {} chains: median error {:+.4}, standard deviation {:.4}",
                 place.row.title(),
@@ -220,7 +224,7 @@ pub fn section(budget: Budget, store: &Store) -> Section {
         Block::Text(format!(
             "**Lost ladders.** Of 30 short ladders these are off by more than 3: {}. There a journey has carried a replica to \
              where the learned path, which knows only what its samples showed, has a well that the target has not, and 2,000 \
-             iterations do not bring it back; the alarm `missed-mode` tells.",
+             iterations do not bring it back; the alarm `missed-mode` tells. Their boxes are cut off in the chart.",
             lost.join("; ")
         ))
     });
