@@ -366,8 +366,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     hidden,
                     particles,
                     apart,
-                    // The score of particles, which keep each other at a distance, is no guide. A trial compares what the
-                    // networks see by themselves.
+                    // On DW-4 it brought nothing. A trial compares what the networks see by themselves.
                     along_score: !on_trial && config.network.along_score.unwrap_or(particles.is_none()),
                     noise: accelerator.noise,
                 };
