@@ -3,7 +3,7 @@
 use crate::index_process::IndexProcess;
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, Streams};
-use crate::{Error, Result, Schedule};
+use crate::{Batch, Error, Result, Schedule};
 
 /// The state of `copies` independent ladders advanced as one batch. Row `copy · chains + m` is
 /// replica m of a copy.
@@ -85,6 +85,30 @@ impl Ensemble {
         (self.first_copy * self.chains + row) as u32
     }
 
+    /// Leads replicas that nothing has moved since the start uphill. Where densities are steep local moves may be too
+    /// long and journeys end nowhere, and to wait longer would not help. Not part of any kernel: this is for tuning and
+    /// burn-in alone.
+    pub(crate) fn free_stranded(
+        &mut self,
+        path: &dyn AnnealingPath,
+        streams: &Streams,
+        schedule: &Schedule,
+    ) -> Result<()> {
+        let keys: Vec<u32> = (0..self.points.rows()).map(|row| self.key(row)).collect();
+        let mut start = Batch::zeros(keys.len(), path.dim());
+        path.draw_reference(streams, Phase::Start.into(), 0, &keys, &mut start);
+        let unmoved = |&row: &usize| self.chain(row) > 0 && self.points.x.row(row) == start.row(row);
+        let stranded: Vec<usize> = (0..keys.len()).filter(unmoved).collect();
+        if !stranded.is_empty() {
+            let betas: Vec<f64> = stranded.iter().map(|&row| schedule.betas()[self.chain(row)]).collect();
+            let mut freed = Points::zeros(stranded.len(), path.dim());
+            freed.gather(&self.points, &stranded);
+            climb(path, &betas, &mut freed)?;
+            self.points.scatter(&stranded, &freed, |_| true);
+        }
+        Ok(())
+    }
+
     /// Round trips of all ladders since the beginning.
     pub fn round_trips(&self) -> u64 {
         self.index.iter().map(IndexProcess::round_trips).sum()
@@ -119,4 +143,34 @@ impl Ensemble {
         let betas: Vec<f64> = (0..self.points.rows()).map(|row| schedule.betas()[self.chain(row)]).collect();
         path.move_to(&betas, &mut self.points)
     }
+}
+
+/// Steps of a climb: enough to find a length that suits, and to come near a mode.
+const STEPS: usize = 100;
+
+/// Steps along the score, twice as long after each that went uphill, a quarter as long after one that did not.
+fn climb(path: &dyn AnnealingPath, betas: &[f64], points: &mut Points) -> Result<()> {
+    let mut next = points.clone();
+    let all: Vec<usize> = (0..points.rows()).collect();
+    let mut length = vec![1e-3; all.len()];
+    for _ in 0..STEPS {
+        for (row, length) in length.iter().enumerate() {
+            let score = points.score.row(row);
+            let norm = score.iter().map(|s| s * s).sum::<f64>().sqrt();
+            for (x, (here, score)) in next.x.row_mut(row).iter_mut().zip(points.x.row(row).iter().zip(score))
+            {
+                *x = here + if norm > 0.0 && norm.is_finite() { length * score / norm } else { 0.0 };
+            }
+        }
+        path.evaluate(betas, &mut next)?;
+        // Neither NaN nor +∞ is uphill.
+        let uphill = |row: usize| {
+            let (here, there) = (points.log_density[row], next.log_density[row]);
+            there > here && there < f64::INFINITY
+        };
+        let uphill: Vec<bool> = all.iter().map(|&row| uphill(row)).collect();
+        points.scatter(&all, &next, |row| uphill[row]);
+        length.iter_mut().zip(uphill).for_each(|(length, uphill)| *length *= if uphill { 2.0 } else { 0.25 });
+    }
+    Ok(())
 }

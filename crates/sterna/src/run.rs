@@ -475,7 +475,7 @@ impl Run {
         })
     }
 
-    /// Iterations until something changes: a block of adaptation, the end of burn-in, of a round, of a stage.
+    /// Iterations until something changes: a block of adaptation, the half and end of burn-in, of a round, of a stage.
     fn until_change(&self) -> u64 {
         let (_, done, total) = self.progress();
         let next = match self.stage {
@@ -483,6 +483,7 @@ impl Run {
                 let block = self.adaptation_block();
                 ((done / block + 1) * block).min(self.settings.round_burn_in)
             }
+            Stage::BurnIn if done < total / 2 => total / 2,
             _ => total,
         };
         next.min(total) - done
@@ -503,10 +504,12 @@ impl Run {
         let (stage, done, total) = self.progress();
         match stage {
             Stage::Tuning(round) if done == total => {
+                self.free_stranded()?;
                 self.tune()?;
                 self.enter(Stage::Tuning(round + 1));
             }
             Stage::Retuning(round) if done == total => {
+                self.free_stranded()?;
                 self.tune()?;
                 if round + 1 == self.settings.rounds && self.settings.guard {
                     self.guard_path()?;
@@ -523,6 +526,7 @@ impl Run {
             }
             Stage::Fitting if done == total => self.finish_fit()?,
             Stage::BurnIn if done == total => self.enter(Stage::Sampling),
+            Stage::BurnIn if done == total / 2 => self.free_stranded()?,
             Stage::Sampling if done == total => self.enter(Stage::Finished),
             _ => {}
         }
@@ -568,6 +572,12 @@ impl Run {
     /// Another round of fitting, or on to sampling.
     fn enter_after_fit(&mut self) {
         self.enter(if self.fits < self.settings.fits { Stage::Collecting } else { Stage::BurnIn });
+    }
+
+    /// No replica may stay where it started for want of moves: checked after each round, and halfway through burn-in.
+    fn free_stranded(&mut self) -> Result<()> {
+        let Sampler { path, streams, schedule, .. } = &self.sampler;
+        self.shards.iter_mut().try_for_each(|shard| shard.ensemble.free_stranded(&**path, streams, schedule))
     }
 
     fn clear_tuning(&mut self) {
