@@ -61,6 +61,11 @@ impl Compute {
 }
 
 impl Opened {
+    /// Whether batches can be drawn where training runs.
+    pub fn draws(&self) -> bool {
+        self.gpu.is_some()
+    }
+
     /// The device; the CPU's threads start here.
     pub fn device(&self) -> Arc<dyn Device<f32>> {
         self.gpu.clone().unwrap_or_else(|| Arc::new(Cpu::new(self.threads)))

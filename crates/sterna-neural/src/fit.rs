@@ -182,7 +182,7 @@ impl Split {
     }
 
     /// The training samples of the target chain.
-    fn trained_on_target(&self) -> Batch {
+    pub fn trained_on_target(&self) -> Batch {
         let samples = self.collected.samples.last().expect("a ladder has chains");
         Batch::from_vec(samples.dim(), samples.as_slice()[..self.trained * samples.dim()].to_vec())
     }

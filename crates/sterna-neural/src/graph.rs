@@ -161,6 +161,11 @@ impl Graph {
         self.records.borrow().functions[position].clone()
     }
 
+    /// Whether a function on the host was recorded.
+    pub(crate) fn calls_host(&self) -> bool {
+        !self.records.borrow().functions.is_empty()
+    }
+
     pub(crate) fn value(&self, id: Id) -> Value<'_> {
         Value { graph: self, id }
     }
@@ -311,6 +316,16 @@ impl<'g> Value<'g> {
     /// 1 where x > 0, else 0.
     pub fn step(self) -> Self {
         self.unary(Unary::Step)
+    }
+
+    /// x, or 0 where x is NaN or infinite.
+    pub fn finite_or_zero(self) -> Self {
+        self.unary(Unary::FiniteOrZero)
+    }
+
+    /// 1 where x is finite, 0 where it is NaN or infinite.
+    pub fn is_finite(self) -> Self {
+        self.abs().recip().step()
     }
 
     /// x².

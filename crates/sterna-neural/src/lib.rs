@@ -9,6 +9,7 @@ mod cpu;
 mod cuda;
 mod device;
 mod differentiate;
+mod diffusion_loss;
 mod egnn;
 mod energy_model;
 mod error;

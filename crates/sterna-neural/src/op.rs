@@ -127,6 +127,8 @@ pub enum Unary {
     Sign,
     /// 1 where x > 0, else 0.
     Step,
+    /// x, or 0 where x is not finite.
+    FiniteOrZero,
 }
 
 impl Unary {
@@ -147,6 +149,7 @@ impl Unary {
             Self::Sin => g * x.cos(),
             Self::Cos => g * -x.sin(),
             Self::Abs => g * x.sign(),
+            Self::FiniteOrZero => g * x.is_finite(),
             Self::Sign | Self::Step => return None,
         })
     }

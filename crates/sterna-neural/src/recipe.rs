@@ -21,7 +21,7 @@ pub enum Way {
 }
 
 /// One input of the recorded loss. Samples take the words of the row's stream one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Field {
     /// β of the pair's lower chain.
     Lower,
@@ -39,6 +39,13 @@ pub enum Field {
     AtUpper,
     /// So many standard normals.
     Noise(usize),
+    /// A time s and, lest rounding swallow it, 1 − s: s is uniform in even rows, 1 − s log-uniform in odd ones.
+    Times {
+        /// Seed of times.
+        seed: u64,
+        /// The smallest 1 − s of odd rows.
+        shortest: f64,
+    },
 }
 
 /// Batches as functions of (seed, step, row).

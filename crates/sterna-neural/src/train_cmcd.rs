@@ -260,7 +260,7 @@ impl Lesson for CmcdLesson {
 
     fn recipe(&self) -> Option<Recipe> {
         let (trained, samples, betas) = self.split.for_recipe();
-        let [choices_seed, noise_seed] = self.streams.seeds();
+        let [choices_seed, noise_seed, _] = self.streams.seeds();
         let noise = self.network.steps() * self.network.dim();
         Some(Recipe {
             journeys: self.keys.len(),

@@ -25,12 +25,15 @@ use sterna::{Batch, Evaluation, Schedule, Target};
 use crate::Result;
 use crate::compute::Opened;
 use crate::cpu::Cpu;
-use crate::energy_model::{EnergyConfig, EnergyNetwork, Field, Parts};
+use crate::diffusion_loss::{Inputs, Units, record_loss};
+use crate::energy_model::{EnergyConfig, EnergyNetwork, Field};
 use crate::fit::{Course, Lesson, Split, Training, first_report, into_library, rejection_rates, streams};
-use crate::graph::{Graph, Value};
+use crate::graph::Graph;
 use crate::mlp::Hidden;
 use crate::parameters::{Layout, Parameters};
 use crate::particles::Particles;
+use crate::recipe::{Field as BatchField, PairChoice, Recipe, Way};
+use crate::target::GraphTarget;
 use crate::training::{Trainer, TrainingStreams};
 use crate::transport::NeuralEnergyModel;
 use crate::weights::{Stored, from_bytes, to_bytes};
@@ -91,6 +94,8 @@ pub struct DiffusionDescription {
 pub struct TrainDiffusion {
     path: Arc<dyn AnnealingPath>,
     target: Arc<dyn Target>,
+    /// The target as operations.
+    recorded: Option<Arc<dyn GraphTarget>>,
     size: DiffusionSize,
     training: Training,
     opened: Opened,
@@ -109,10 +114,23 @@ impl TrainDiffusion {
     ) -> Result<Self> {
         training.check()?;
         let opened = training.compute.open(training.threads)?;
-        let fit = Self { path, target, size, training, opened };
+        let fit = Self { path, target, recorded: None, size, training, opened };
         // What a network cannot be is known before anything is sampled.
         fit.config(&vec![0.0; fit.target.dim()]).build(&mut Layout::new(), "energy")?;
         Ok(fit)
+    }
+
+    /// Tells the target as operations too, so that a GPU draws its batches and evaluates the target by itself. One
+    /// that calls the host is left to it.
+    ///
+    /// # Panics
+    /// If its points have another length.
+    pub fn with_recorded(mut self, target: Arc<dyn GraphTarget>) -> Self {
+        assert_eq!(target.dim(), self.target.dim(), "length of a point");
+        let graph = Graph::new();
+        target.score(graph.input("x", target.dim()));
+        self.recorded = (!graph.calls_host()).then_some(target);
+        self
     }
 
     /// `log_precision` is that of each coordinate, within a mode.
@@ -156,7 +174,11 @@ impl TrainDiffusion {
         Ok(Fitted { accelerator: Arc::new(Identity), path, record, report: FitReport::default() })
     }
 
-    fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
+    fn lesson(
+        &self,
+        collected: Arc<Collected>,
+        earlier: Option<&Fitted>,
+    ) -> Result<(DiffusionLesson, Trainer<f32>, FitReport)> {
         let training = &self.training;
         let stored = earlier
             .filter(|e| !e.record.is_empty())
@@ -179,36 +201,44 @@ impl TrainDiffusion {
             Some(stored) => stored.parameters(&layout)?,
             None => layout.initialise(training.seed),
         };
+        let units = Units {
+            precisions: config.precisions(),
+            shortest: config.shortest(),
+            log_level: log_level(&*self.target, &collected)?,
+        };
         let graph = Graph::new();
-        let loss = record_loss(&graph, &network);
+        let recorded = self.recorded.clone().filter(|_| self.opened.draws());
+        let inputs = match &recorded {
+            Some(target) => Inputs::of_draws(&graph, &**target, &units),
+            None => Inputs::record(&graph, network.dim()),
+        };
+        let loss = record_loss(&network, inputs);
         let device = self.opened.device();
         let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
         let mut report = first_report(earlier, &self.opened);
         report.alarms.extend(coverage_alarm(&collected));
-        let log_level = log_level(&*self.target, &collected)?;
         let lesson = DiffusionLesson {
             fit: Self {
                 path: self.path.clone(),
                 target: self.target.clone(),
+                recorded,
                 size: self.size,
                 training: training.clone(),
                 opened: self.opened.clone(),
             },
             streams: streams(training, collected.round),
             split: Split::new(collected),
-            precisions: config.precisions(),
-            shortest: config.shortest(),
-            log_level,
+            units,
             keys: (0..training.batch as u32).collect(),
             noise: Batch::zeros(training.batch, network.dim()),
             points: Batch::zeros(2 * training.batch, network.dim()),
             scores: Evaluation::zeros(2 * training.batch, network.dim()),
             trouble: None,
-            layout: layout.clone(),
+            layout,
             on_learned_path,
             network,
         };
-        Ok(Box::new(Course::new(lesson, training.clone(), trainer, layout, report)))
+        Ok((lesson, trainer, report))
     }
 }
 
@@ -235,30 +265,11 @@ impl DiffusionDescription {
     }
 }
 
-/// Records the loss; inputs as [`DiffusionLesson`] fills them.
-fn record_loss<'g>(graph: &'g Graph, network: &EnergyNetwork) -> Value<'g> {
-    let dim = network.dim();
-    let (time, x) = (graph.input("time", 1), graph.input("x", dim));
-    let [target_score, wanted, scale] =
-        ["target_score", "wanted", "scale"].map(|name| graph.input(name, dim));
-    let [log_density, wanted_slope, slope_scale] =
-        ["log_density", "wanted_slope", "slope_scale"].map(|name| graph.input(name, 1));
-    let Parts { share, pull, learned } = network.record_parts(time, x);
-    let bowl = (pull * x.square()).sum_cols() * 0.5;
-    let learned = graph.gradient(learned, &[x, time]);
-    let score = learned[0] + share * time.sqrt() * target_score - pull * x;
-    // log π̃(√s x) changes with s through its place alone.
-    let drift = x.dot(target_score) * time.sqrt().recip() * 0.5;
-    let slope_of = |value| graph.gradient(value, &[time])[0];
-    let slope = learned[1] + slope_of(share) * log_density + share * drift - slope_of(bowl);
-    let off = ((score - wanted) * scale).square().sum_cols();
-    let off_slope = ((slope - wanted_slope) * slope_scale - network.record_growth(time)).square();
-    (off + off_slope).mean_rows() * (1.0 / dim as f64)
-}
-
 impl Fit for TrainDiffusion {
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
-        self.lesson(collected, earlier).map_err(into_library)
+        let (lesson, trainer, report) = self.lesson(collected, earlier).map_err(into_library)?;
+        let layout = lesson.layout.clone();
+        Ok(Box::new(Course::new(lesson, self.training.clone(), trainer, layout, report)))
     }
 
     fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
@@ -319,11 +330,7 @@ struct DiffusionLesson {
     streams: TrainingStreams,
     layout: Layout,
     network: EnergyNetwork,
-    /// Eᵢ of a mode, as first guessed: they set the units of the loss.
-    precisions: Vec<f64>,
-    shortest: f64,
-    /// Log density of one sample: others are told relative to it, lest a large constant drown them in f32.
-    log_level: f64,
+    units: Units,
     /// Whether the samples come from a path that an earlier round learned.
     on_learned_path: bool,
     keys: Vec<u32>,
@@ -350,7 +357,7 @@ impl Lesson for DiffusionLesson {
         for row in 0..rows {
             let uniform = self.streams.time(step, row);
             // Half of the times with 1 − s log-uniform: there densities change on ever shorter scales.
-            let s = if row % 2 == 0 { uniform } else { 1.0 - self.shortest.powf(uniform) };
+            let s = if row % 2 == 0 { uniform } else { 1.0 - self.units.shortest.powf(uniform) };
             times.push(s);
             inputs[0].push(s as f32);
             let sample = self.split.sample(target_chain, &mut self.streams.choices(step, row));
@@ -367,7 +374,7 @@ impl Lesson for DiffusionLesson {
         for (row, &s) in times.iter().enumerate() {
             let (clean, noised) = (self.scores.score.row(row), self.scores.score.row(rows + row));
             // A point at which the target has no score teaches nothing.
-            let level = self.scores.log_density[rows + row] - self.log_level;
+            let level = self.scores.log_density[rows + row] - self.units.log_level;
             let known = clean.iter().chain(noised).chain([&level]).all(|v| v.is_finite());
             let (z, sample) = (self.noise.row(row), self.points.row(row));
             let across: f64 = z.iter().zip(sample).map(|(z, x)| z * x).sum();
@@ -375,12 +382,12 @@ impl Lesson for DiffusionLesson {
             let rest = 1.0 - s;
             let slope = 0.5 * (outward / rest + across / (s * rest).sqrt());
             // Where noise is narrower than a mode, z says little at given x.
-            let slope_scale = rest * rest / (rest + s * 10.0 * self.shortest) * s.sqrt();
+            let slope_scale = rest * rest / (rest + s * 10.0 * self.units.shortest) * s.sqrt();
             inputs[5].push(if known { level as f32 } else { 0.0 });
             inputs[6].push(if known { slope as f32 } else { 0.0 });
             inputs[7].push(if known { slope_scale as f32 } else { 0.0 });
             for (j, z) in self.noise.row(row).iter().enumerate() {
-                let precision = self.precisions[j];
+                let precision = self.units.precisions[j];
                 let unit = 1.0 / (s + (1.0 - s) * precision);
                 let wanted = unit * (s.sqrt() * clean[j] - (1.0 - s).sqrt() * precision * z);
                 let scale = (unit * precision).sqrt().recip();
@@ -389,6 +396,28 @@ impl Lesson for DiffusionLesson {
                 inputs[4].push(if known { scale as f32 } else { 0.0 });
             }
         }
+    }
+
+    fn recipe(&self) -> Option<Recipe> {
+        self.fit.recorded.as_ref()?;
+        let (dim, samples) = (self.network.dim(), self.split.trained_on_target());
+        let [choices_seed, noise_seed, seed] = self.streams.seeds();
+        let times = BatchField::Times { seed, shortest: self.units.shortest };
+        Some(Recipe {
+            journeys: self.rows(),
+            rows: self.rows(),
+            choices_seed,
+            noise_seed,
+            first_step: 0,
+            dim,
+            trained: samples.rows(),
+            samples: samples.as_slice().iter().map(|&x| x as f32).collect(),
+            // Of all pairs and chains, only the target chain.
+            betas: vec![0.0, 1.0],
+            pair: PairChoice::Spread(1),
+            way: Way::Forward,
+            fields: vec![times, BatchField::AtLower, BatchField::Noise(dim)],
+        })
     }
 
     fn trouble(&mut self) -> Option<sterna::Error> {
@@ -457,7 +486,7 @@ impl DiffusionLesson {
     ) -> sterna::Result<(Schedule, Vec<f64>)> {
         let (pairs, seed) = (self.split.pairs(), self.fit.training.seed);
         // Exact for a normal of the first guess of the modes' width.
-        let width = (10.0 * self.shortest).min(0.999);
+        let width = (10.0 * self.units.shortest).min(0.999);
         let start = |n: usize| (1.0 - width.powf(n as f64 / pairs as f64)) / (1.0 - width);
         let mut schedule =
             Schedule::new((0..=pairs).map(|n| if n == pairs { 1.0 } else { start(n) }).collect())?;
@@ -490,5 +519,188 @@ impl DiffusionLesson {
             x
         };
         schedule.betas().iter().enumerate().map(of_chain).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna::targets::{Dw4, Gmm, ManyWell};
+
+    use super::*;
+    use crate::device::Device;
+    use crate::graph::Value;
+    use crate::real::Real;
+
+    const ROWS: usize = 256;
+    const STEP: u64 = 3;
+
+    /// A mixture times exp √x₀, which is nothing where x₀ < 0.
+    struct Half(Gmm);
+
+    impl Target for Half {
+        fn dim(&self) -> usize {
+            2
+        }
+
+        fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
+            self.0.evaluate(x, out)?;
+            for row in 0..x.rows() {
+                let root = x.row(row)[0].sqrt();
+                out.log_density[row] += root;
+                out.score.row_mut(row)[0] += 0.5 / root;
+            }
+            Ok(())
+        }
+    }
+
+    impl GraphTarget for Half {
+        fn dim(&self) -> usize {
+            2
+        }
+
+        fn log_density<'g>(&self, x: Value<'g>) -> Value<'g> {
+            GraphTarget::log_density(&self.0, x) + x.slice(0, 1).sqrt()
+        }
+    }
+
+    fn lesson<T: Target + GraphTarget + 'static>(target: T, spread: f64) -> DiffusionLesson {
+        let dim = Target::dim(&target);
+        let mut samples = Batch::zeros(400, dim);
+        let keys: Vec<u32> = (0..400).collect();
+        Streams::new(5).normals(Phase::Check, 0, &keys, &mut samples);
+        samples.as_mut_slice().iter_mut().for_each(|x| *x *= spread);
+        let collected = Arc::new(Collected {
+            round: 0,
+            schedule: Schedule::new(vec![0.0, 1.0]).unwrap(),
+            samples: vec![samples.clone(), samples],
+            local_barrier: vec![1.0; 2],
+            local_variance: Batch::from_vec(dim, vec![0.1; 2 * dim]),
+        });
+        let target = Arc::new(target);
+        let path = Arc::new(Geometric::new(Reference::standard_normal(dim), target.clone()).unwrap());
+        let size = DiffusionSize {
+            steps: 1,
+            integrator: Integrator::Exponential,
+            hidden: Hidden::new(1, 16),
+            waves: 1,
+            particles: None,
+            apart: false,
+        };
+        let training = Training { batch: ROWS, ..Training::default() };
+        let fit = TrainDiffusion::new(path, target.clone(), size, training).unwrap().with_recorded(target);
+        fit.lesson(collected, None).unwrap().0
+    }
+
+    /// What a device draws: s and 1 − s, samples, noise.
+    fn draws(lesson: &DiffusionLesson) -> [Vec<f64>; 3] {
+        let (mut times, mut samples) = (vec![], vec![]);
+        let mut noise = Batch::zeros(ROWS, lesson.network.dim());
+        lesson.streams.noise(STEP, &lesson.keys, &mut noise);
+        for row in 0..ROWS {
+            let u = lesson.streams.time(STEP, row);
+            let rest = if row % 2 == 0 { 1.0 - u } else { lesson.units.shortest.powf(u) };
+            times.extend([1.0 - rest, rest]);
+            samples.extend_from_slice(lesson.split.sample(1, &mut lesson.streams.choices(STEP, row)));
+        }
+        [times, samples, noise.as_slice().to_vec()]
+    }
+
+    fn run<T: Real>(
+        graph: &Graph,
+        outputs: &[Value],
+        weights: &Parameters<f64>,
+        inputs: &[Vec<f64>],
+    ) -> Vec<Vec<f64>> {
+        let mut program = Device::<T>::compile(&Cpu::new(1), graph, outputs).unwrap();
+        let inputs: Vec<Vec<T>> =
+            inputs.iter().map(|v| v.iter().map(|&x| T::from_f64(x)).collect()).collect();
+        let slices: Vec<&[T]> = inputs.iter().map(|v| &v[..]).collect();
+        program.run(&weights.convert(), ROWS, &slices).unwrap();
+        (0..outputs.len()).map(|k| program.output(k).iter().map(|x| x.to_f64()).collect()).collect()
+    }
+
+    /// The inputs that were recorded, or the gradient and the loss on them.
+    fn outputs<'g>(lesson: &DiffusionLesson, inputs: Inputs<'g>, loss: bool) -> Vec<Value<'g>> {
+        let Inputs { time, x, target_score, wanted, scale, log_density, wanted_slope, slope_scale } = inputs;
+        if !loss {
+            return vec![time, x, target_score, wanted, scale, log_density, wanted_slope, slope_scale];
+        }
+        let loss = record_loss(&lesson.network, inputs);
+        let mut all = time.graph().gradient(loss, &lesson.layout.record(time.graph()));
+        all.push(loss);
+        all
+    }
+
+    /// Holds what a device computes against what the host does; returns how many rows teach nothing.
+    fn check(name: &str, mut lesson: DiffusionLesson, recorded: &dyn GraphTarget) -> usize {
+        let mut filled = vec![vec![]; 8];
+        lesson.fill(STEP, &mut filled);
+        let filled: Vec<Vec<f64>> =
+            filled.iter().map(|v| v.iter().map(|&x| f64::from(x)).collect()).collect();
+        let weights = lesson.layout.initialise::<f64>(1).values().to_vec();
+        let lively = weights.iter().enumerate().map(|(i, w)| w + 0.1 * (i as f64).sin()).collect();
+        let weights = Parameters::new(lively);
+        let draws = draws(&lesson);
+
+        // In f64 they are what the host computes, which then rounds to f32.
+        let graph = Graph::new();
+        let inputs = Inputs::of_draws(&graph, recorded, &lesson.units);
+        let ours = run::<f64>(&graph, &outputs(&lesson, inputs, false), &weights, &draws);
+        for (k, (ours, theirs)) in ours.iter().zip(&filled).enumerate() {
+            for (a, b) in ours.iter().zip(theirs) {
+                assert!((a - b).abs() <= 1e-7 * b.abs() + 1e-9, "{name}, input {k}: {a} against {b}");
+            }
+        }
+
+        // In f32 the loss and its gradient, relative to their largest entries, are as precise as with the host's inputs.
+        let host = Graph::new();
+        let host_outputs = outputs(&lesson, Inputs::record(&host, lesson.network.dim()), true);
+        let truth = run::<f64>(&host, &host_outputs, &weights, &filled);
+        let theirs = run::<f32>(&host, &host_outputs, &weights, &filled);
+        let ours = run::<f32>(&graph, &outputs(&lesson, inputs, true), &weights, &draws);
+        let off = |found: &[Vec<f64>]| {
+            let off_one = |(a, b): (&Vec<f64>, &Vec<f64>)| {
+                let largest = b.iter().fold(0.0f64, |m, b| m.max(b.abs()));
+                assert!(a.iter().all(|a| a.is_finite()));
+                a.iter().zip(b).fold(0.0f64, |m, (a, b)| m.max((a - b).abs())) / largest
+            };
+            found.iter().zip(&truth).map(off_one).fold(0.0, f64::max)
+        };
+        println!("{name}: off by {:.1e}, the host's by {:.1e}", off(&ours), off(&theirs));
+        assert!(off(&ours) < 3.0 * off(&theirs), "{name}");
+        filled[4].chunks(lesson.network.dim()).filter(|scale| scale[0] == 0.0).count()
+    }
+
+    #[test]
+    fn a_device_computes_the_inputs_of_the_host() {
+        let half = || Half(Gmm::new(2, vec![[0.6, 0.2], [-0.6, -0.1]], 0.15));
+        assert_eq!(check("GMM-10", lesson(Gmm::paper(10), 0.3), &Gmm::paper(10)), 0);
+        assert_eq!(check("ManyWell-6", lesson(ManyWell::new(6), 1.5), &ManyWell::new(6)), 0);
+        assert_eq!(check("DW-4", lesson(Dw4, 1.5), &Dw4), 0);
+        let unknown = check("half a plane", lesson(half(), 0.5), &half());
+        assert!((64..256).contains(&unknown), "{unknown} rows teach nothing");
+    }
+
+    #[test]
+    fn targets_that_call_the_host_are_left_to_it() {
+        let size = lesson(Dw4, 1.0).fit.size;
+        let path = Arc::new(Geometric::from_standard_normal(Dw4));
+        let fit = || TrainDiffusion::new(path.clone(), Arc::new(Dw4), size, Training::default()).unwrap();
+        assert!(fit().with_recorded(Arc::new(Dw4)).recorded.is_some());
+        assert!(fit().with_recorded(crate::host_target(Arc::new(Dw4))).recorded.is_none());
+    }
+
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn the_loss_of_drawn_batches_compiles_for_a_gpu() {
+        use crate::{Cuda, Precision};
+        if let Err(error) = Cuda::compiler_version() {
+            return println!("skipped: {error}");
+        }
+        let (lesson, graph) = (lesson(Gmm::paper(10), 0.3), Graph::new());
+        let inputs = Inputs::of_draws(&graph, &Gmm::paper(10), &lesson.units);
+        let outputs = outputs(&lesson, inputs, true);
+        let made = Cuda::compile_only::<f32>(&graph, &outputs, ROWS, Precision::F32, 90).unwrap();
+        println!("{made} kernels");
     }
 }

@@ -221,7 +221,7 @@ impl Lesson for FlowLesson {
 
     fn recipe(&self) -> Option<Recipe> {
         let (trained, samples, betas) = self.split.for_recipe();
-        let [choices_seed, noise_seed] = self.streams.seeds();
+        let [choices_seed, noise_seed, _] = self.streams.seeds();
         let mut fields = vec![Field::Lower, Field::Upper, Field::AtLower, Field::AtUpper];
         fields.extend(self.fine.then_some(Field::Which));
         Some(Recipe {

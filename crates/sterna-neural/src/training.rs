@@ -288,9 +288,9 @@ impl TrainingStreams {
         Self { samples: of(1), noise: of(2), times: of(3) }
     }
 
-    /// Seeds of choices and of noise, for devices that draw for themselves.
-    pub fn seeds(&self) -> [u64; 2] {
-        [self.samples.seed(), self.noise.seed()]
+    /// Seeds of choices, of noise and of times, for devices that draw for themselves.
+    pub fn seeds(&self) -> [u64; 3] {
+        [self.samples.seed(), self.noise.seed(), self.times.seed()]
     }
 
     /// Which of `n` samples row `row` of the batch of `step` takes.

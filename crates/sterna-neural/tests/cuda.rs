@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use common::{numbers, pseudo, relative_error};
 use sterna::acceleration::{Collected, Fit};
+use sterna::accelerators::Integrator;
 use sterna::paths::Geometric;
+use sterna::streams::{Phase, Streams};
 use sterna::targets::{Dw4, Gmm, ManyWell, Normal};
-use sterna::{Batch, Schedule};
+use sterna::{Batch, Schedule, Target};
 use sterna_neural::{
     AdamConfig, BatchField, CmcdInputs, CmcdNetwork, CmcdSize, Compute, Conditions, Cpu, Cuda, Decay, Device,
-    EgnnDriftConfig, EnergyConfig, FlowSize, Graph, GraphPath, GraphTarget, Hidden, Init, Layout, Loss,
-    MlpDriftConfig, PairChoice, Parameters, Particles, Precision, RealNvpConfig, Recipe, TrainCmcd,
-    TrainFlow, Trainer, Training, Value, Way, flow_divergences, host_target,
+    DiffusionSize, EgnnDriftConfig, EnergyConfig, FlowSize, Graph, GraphPath, GraphTarget, Hidden, Init,
+    Layout, Loss, MlpDriftConfig, PairChoice, Parameters, Particles, Precision, RealNvpConfig, Recipe,
+    TrainCmcd, TrainDiffusion, TrainFlow, Trainer, Training, Value, Way, flow_divergences, host_target,
 };
 
 const SCHEDULE: [f64; 4] = [0.0, 0.05, 0.4, 1.0];
@@ -97,7 +99,8 @@ fn cases() -> Vec<Case> {
             let more = [x.sin(), x.cos(), x.abs(), x.sign(), x.step(), x * y, x - y, x + y, 2.0 * x - 0.5];
             let row = x * p.slice(2, 5) + p.slice(1, 1);
             let column = x.slice(3, 1) * y;
-            all.into_iter().chain(more).chain([row, column]).collect()
+            let known = [x.log().finite_or_zero(), x.log().is_finite(), x.finite_or_zero()];
+            all.into_iter().chain(more).chain(known).chain([row, column]).collect()
         }),
         case("sums and moves", 45, [2e-6, 1e-3], |g, layout| {
             let (x, y) = (g.input("x", 6), g.input("y", 6));
@@ -243,7 +246,8 @@ fn batches_and_the_optimiser_compile() {
         return println!("skipped: {error}");
     }
     use BatchField::*;
-    let fields = vec![Lower, Upper, Which, Forward, Start, AtLower, AtUpper, Noise(7)];
+    let times = Times { seed: 3, shortest: 1e-6 };
+    let fields = vec![Lower, Upper, Which, Forward, Start, AtLower, AtUpper, Noise(7), times];
     for (pair, way) in [(PairChoice::Drawn, Way::Alternating), (PairChoice::Spread(2), Way::Backward)] {
         let recipe = Recipe {
             journeys: 40,
@@ -327,16 +331,55 @@ fn training_goes_the_same_way_on_both() {
 }
 
 /// Samples of a ladder that is none.
-fn collected(dim: usize) -> Arc<Collected> {
-    let of_chain = |chain: usize| Batch::from_vec(dim, numbers(200 * dim, chain, 1.0, 0.0));
+fn collected(dim: usize, variance: f64, of_chain: impl Fn(usize) -> Batch) -> Arc<Collected> {
     let chains = SCHEDULE.len();
     Arc::new(Collected {
         round: 0,
         schedule: Schedule::new(SCHEDULE.to_vec()).unwrap(),
         samples: (0..chains).map(of_chain).collect(),
         local_barrier: vec![1.0; chains],
-        local_variance: Batch::from_vec(dim, vec![0.3; chains * dim]),
+        local_variance: Batch::from_vec(dim, vec![variance; chains * dim]),
     })
+}
+
+fn scattered(dim: usize) -> Arc<Collected> {
+    collected(dim, 0.3, |chain| Batch::from_vec(dim, numbers(200 * dim, chain, 1.0, 0.0)))
+}
+
+/// Draws of a mixture.
+fn drawn(gmm: &Gmm) -> Arc<Collected> {
+    let dim = Target::dim(gmm);
+    collected(dim, gmm.standard_deviation().powi(2), |chain| {
+        let mut x = Batch::zeros(200, dim);
+        let stream = |row| Streams::new(5).row(Phase::Check, chain as u64, row as u32);
+        for row in 0..200 {
+            gmm.draw(&mut stream(row), x.row_mut(row));
+        }
+        x
+    })
+}
+
+const GPU: Compute = Compute::Cuda { precision: Precision::F32, fall_back: false };
+
+/// Losses of a training that is stopped in between, on the CPU and on the GPU.
+fn assert_same_batches(name: &str, samples: &Arc<Collected>, fit: impl Fn(Training) -> Box<dyn Fit>) {
+    let losses = |compute: Compute| {
+        let fit = fit(Training { steps: 60, fine_tune: 20, batch: 64, compute, ..Training::default() });
+        let mut fitting = fit.begin(samples.clone(), None).unwrap();
+        fitting.advance(17).unwrap();
+        // A stop in between changes nothing.
+        let saved = fitting.save().unwrap();
+        let mut fitting = fit.begin(samples.clone(), None).unwrap();
+        fitting.restore(&saved).unwrap();
+        fitting.advance(1000).unwrap();
+        let report = fitting.finish().unwrap().report;
+        report.losses.into_iter().chain(report.fine_tuning_losses).collect::<Vec<f64>>()
+    };
+    let (cpu, gpu) = (losses(Compute::Cpu), losses(GPU));
+    let off = relative_error(&gpu, &cpu);
+    println!("{name}: losses off by {off:.1e}");
+    // One wrong sample in a batch of 64 would be off by a hundredth.
+    assert!(off < 1e-4, "{name}: {gpu:?} against {cpu:?}");
 }
 
 #[test]
@@ -344,35 +387,54 @@ fn the_gpu_draws_the_batches_of_the_cpu() {
     if gpu(Precision::F32).is_none() {
         return;
     }
-    let target = || Normal::isotropic(3, 4.0);
-    let path = || Arc::new(Geometric::from_standard_normal(target()));
+    let target = Normal::isotropic(3, 4.0);
+    let path = Arc::new(Geometric::from_standard_normal(target.clone()));
+    let target: Arc<dyn GraphTarget> = Arc::new(target);
     let hidden = Hidden::new(1, 16);
-    let losses = |compute: Compute, flow: bool| {
-        let training = Training { steps: 60, fine_tune: 20, batch: 64, compute, ..Training::default() };
-        let fit: Box<dyn Fit> = if flow {
-            let size = FlowSize { layers: 3, hidden };
-            Box::new(TrainFlow::new(path(), Arc::new(target()), size, training).unwrap())
-        } else {
-            let size =
-                CmcdSize { steps: 2, hidden, particles: None, apart: false, along_score: false, noise: 0.1 };
-            Box::new(TrainCmcd::new(path(), Arc::new(target()), size, training).unwrap())
-        };
-        let mut fitting = fit.begin(collected(3), None).unwrap();
-        fitting.advance(17).unwrap();
-        // A stop in between changes nothing.
-        let saved = fitting.save().unwrap();
-        let mut fitting = fit.begin(collected(3), None).unwrap();
-        fitting.restore(&saved).unwrap();
-        fitting.advance(1000).unwrap();
-        let report = fitting.finish().unwrap().report;
-        report.losses.into_iter().chain(report.fine_tuning_losses).collect::<Vec<f64>>()
-    };
-    for flow in [true, false] {
-        let cpu = losses(Compute::Cpu, flow);
-        let gpu = losses(Compute::Cuda { precision: Precision::F32, fall_back: false }, flow);
-        let off = relative_error(&gpu, &cpu);
-        println!("losses off by {off:.1e}");
-        // One wrong sample in a batch of 64 would be off by a hundredth.
-        assert!(off < 1e-4, "{gpu:?} against {cpu:?}");
+    assert_same_batches("flow", &scattered(3), |training| {
+        let size = FlowSize { layers: 3, hidden };
+        Box::new(TrainFlow::new(path.clone(), target.clone(), size, training).unwrap())
+    });
+    assert_same_batches("controlled diffusion", &scattered(3), |training| {
+        let size =
+            CmcdSize { steps: 2, hidden, particles: None, apart: false, along_score: false, noise: 0.1 };
+        Box::new(TrainCmcd::new(path.clone(), target.clone(), size, training).unwrap())
+    });
+}
+
+fn diffusion<T: Target + GraphTarget + Clone + 'static>(
+    target: &T,
+    size: DiffusionSize,
+    training: Training,
+) -> TrainDiffusion {
+    let path = Arc::new(Geometric::from_standard_normal(target.clone()));
+    let target = Arc::new(target.clone());
+    TrainDiffusion::new(path, target.clone(), size, training).unwrap().with_recorded(target)
+}
+
+const SMALL_DIFFUSION: DiffusionSize = DiffusionSize {
+    steps: 1,
+    integrator: Integrator::Exponential,
+    hidden: Hidden::new(1, 16),
+    waves: 1,
+    particles: None,
+    apart: false,
+};
+
+#[test]
+fn the_gpu_draws_the_batches_of_diffusions() {
+    if gpu(Precision::F32).is_none() {
+        return;
     }
+    let gmm = Gmm::paper(10);
+    assert_same_batches("diffusion on GMM-10", &drawn(&gmm), |training| {
+        Box::new(diffusion(&gmm, SMALL_DIFFUSION, training))
+    });
+    assert_same_batches("diffusion on ManyWell-6", &scattered(6), |training| {
+        Box::new(diffusion(&ManyWell::new(6), SMALL_DIFFUSION, training))
+    });
+    assert_same_batches("diffusion of particles", &scattered(6), |training| {
+        let size = DiffusionSize { particles: Some(Particles::DW4), waves: 0, ..SMALL_DIFFUSION };
+        Box::new(diffusion(&Dw4, size, training))
+    });
 }

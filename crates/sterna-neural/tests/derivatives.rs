@@ -28,6 +28,7 @@ fn elementwise() {
     check("sin", |_, x, y, _| (x * y * 3.0).sin());
     check("cos", |_, x, y, _| (x * y * 3.0).cos());
     check("abs", |_, x, y, _| (x * y).abs() * x);
+    check("finite or zero", |_, x, y, _| x.finite_or_zero() * x * y + (x - 10.0).log().finite_or_zero());
     check("sign and step", |_, x, y, _| x.sign() * x * x * y + x.step() * y * y * x);
     check("affine", |_, x, y, _| (2.0 * x - 0.5) * (1.0 - y) * x);
     check("sub", |_, x, y, _| (x - y) * (x - y) * x);

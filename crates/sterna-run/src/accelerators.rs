@@ -438,6 +438,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             }
             let path = geometric(target.clone())?;
             let particles = particles(config)?;
+            let graph_target = builtin::graph_target(&config.target)?;
             let steps = steps(config, 5, 0..=10_000)?;
             // Waves of the coordinates help where modes are many in few dimensions; in more they lead chains astray.
             let waves = if target.dim() > 16 { 0 } else { 3 };
@@ -453,7 +454,7 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     let hidden = Hidden::new(layers, width);
                     let size = DiffusionSize { steps, integrator, hidden, waves, particles, apart };
                     let fit = TrainDiffusion::new(path.clone(), target.clone(), size, training);
-                    Ok(Arc::new(fit.map_err(impossible)?))
+                    Ok(Arc::new(fit.map_err(impossible)?.with_recorded(graph_target.clone())))
                 })?;
             Plan { path, acceleration, steps }
         }

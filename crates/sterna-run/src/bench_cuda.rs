@@ -6,7 +6,7 @@ use crate::error::JobError;
 use std::sync::Arc;
 use std::time::Instant;
 use sterna::acceleration::{Collected, Fit};
-use sterna::accelerators::Cmcd;
+use sterna::accelerators::{Cmcd, Integrator};
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::iteration::{Sampler, Workspace, iterate};
 use sterna::path::AnnealingPath;
@@ -15,9 +15,10 @@ use sterna::streams::{Phase, Streams};
 use sterna::targets::Gmm;
 use sterna::{Batch, Ensemble, Schedule, Target};
 use sterna_neural::{
-    AdamConfig, BatchField, CmcdNetwork, CmcdSize, Compute, Cpu, Cuda, Device, FlowSize, Graph, Hidden, Init,
-    LadderPlan, LadderSampler, LadderTransport, Layout, MlpDriftConfig, NeuralDrift, PairChoice, Parameters,
-    Precision, Recipe, TrainCmcd, TrainFlow, Trainer, Training, Value, Way,
+    AdamConfig, BatchField, CmcdNetwork, CmcdSize, Compute, Cpu, Cuda, Device, DiffusionSize, FlowSize,
+    Graph, Hidden, Init, LadderPlan, LadderSampler, LadderTransport, Layout, MlpDriftConfig, NeuralDrift,
+    PairChoice, Parameters, Precision, Recipe, TrainCmcd, TrainDiffusion, TrainFlow, Trainer, Training,
+    Value, Way,
 };
 
 const DIM: usize = 10;
@@ -31,12 +32,13 @@ pub fn print(only: Option<&str>) -> Result<(), JobError> {
     println!("{}, median of 5 bursts", gpu.name());
     println!("{:<44}{:>10}{:>10}", "", "f32", "TF32");
     type Measure = fn(Precision) -> f64;
-    let all: [(&str, &str, Measure); 5] = [
+    let all: [(&str, &str, Measure); 6] = [
         ("step-mlp", "training step, MLP 4×512, 512 rows (µs)", |p| mlp_step(p, false)),
         ("step-score", "training step, score matching 3×128 (µs)", |p| mlp_step(p, true)),
         ("train-cmcd1", "CMCD 4×512, batch 512, K = 1 (steps/s)", |p| cmcd_steps(p, 1)),
         ("train-cmcd5", "CMCD 4×512, batch 512, K = 5 (steps/s)", |p| cmcd_steps(p, 5)),
         ("train-flow", "RealNVP 20 layers, batch 512 (steps/s)", flow_steps),
+        ("train-diffusion", "energy model 3×128, batch 512 (steps/s)", diffusion_steps),
     ];
     for (name, title, measure) in all.into_iter().filter(|(name, ..)| wanted(name)) {
         println!("{title:<44}{:>10.1}{:>10.1}  {name}", measure(Precision::F32), measure(Precision::Tf32));
@@ -169,6 +171,20 @@ fn flow_steps(precision: Precision) -> f64 {
     let size = FlowSize { layers: 20, hidden: Hidden::new(2, 128) };
     let fit = TrainFlow::new(path(), Arc::new(Gmm::paper(DIM)), size, training(precision));
     steps_per_second(&fit.expect("settings of the paper"))
+}
+
+fn diffusion_steps(precision: Precision) -> f64 {
+    let size = DiffusionSize {
+        steps: 1,
+        integrator: Integrator::Exponential,
+        hidden: Hidden::new(3, 128),
+        waves: 3,
+        particles: None,
+        apart: false,
+    };
+    let target = Arc::new(Gmm::paper(DIM));
+    let fit = TrainDiffusion::new(path(), target.clone(), size, training(precision));
+    steps_per_second(&fit.expect("settings of the paper").with_recorded(target))
 }
 
 /// Ladders of the GPU's sampling.

@@ -415,6 +415,10 @@ unsafe fn run_tile<V: Simd>(group: &Group, cursors: &[Cursor<V::Scalar>], scratc
                     map!(|x| V::select_less(zero, x, one, V::select_less(x, zero, zero.sub(one), x)))
                 }
                 Unary::Step => map!(|x| V::select_less(zero, x, one, zero)),
+                Unary::FiniteOrZero => {
+                    let infinity = constant::<V>(f64::INFINITY);
+                    map!(|x| V::select_less(x.abs(), infinity, x, zero))
+                }
             },
         }
     }

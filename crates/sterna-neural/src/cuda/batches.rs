@@ -48,6 +48,11 @@ pub(super) fn source(preamble: &str, recipe: &Recipe, inputs: &[usize]) -> Strin
                  A[(I){at} + row * {cols} + 2 * b] = first;\n\
                  if (2 * b + 1 < {cols}) A[(I){at} + row * {cols} + 2 * b + 1] = second; }}"
             ),
+            Field::Times { seed, shortest } => format!(
+                "if (lane == 0) {{ const double u = unit(philox({seed}ull, step, row, {tag}u).a);\n\
+                 const double rest = row % 2 == 0 ? 1.0 - u : pow({shortest:e}, u);\n\
+                 A[(I){at} + row * 2] = 1.0 - rest, A[(I){at} + row * 2 + 1] = rest; }}"
+            ),
         };
         let _ = writeln!(body, "{line}");
     }

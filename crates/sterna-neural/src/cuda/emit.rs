@@ -136,6 +136,7 @@ fn unary(f: Unary) -> &'static str {
         Unary::Abs => "f_abs",
         Unary::Sign => "f_sign",
         Unary::Step => "f_step",
+        Unary::FiniteOrZero => "f_finite_or_zero",
     }
 }
 

@@ -37,6 +37,7 @@ static __device__ __forceinline__ T f_silu(T x) { return x * f_sigmoid(x); }
 static __device__ __forceinline__ T f_softplus(T x) { return f_max(x, T(0)) + f_log1p(f_exp(-f_abs(x))); }
 static __device__ __forceinline__ T f_sign(T x) { return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x); }
 static __device__ __forceinline__ T f_step(T x) { return x > T(0) ? T(1) : T(0); }
+static __device__ __forceinline__ T f_finite_or_zero(T x) { return f_abs(x) < T(1) / T(0) ? x : T(0); }
 
 template <class V> static __device__ __forceinline__ V warp_sum(V x, int lanes = 32) {
 #pragma unroll
