@@ -202,7 +202,7 @@ impl Problem {
     }
 
     /// What training may cost.
-    fn training(&self, row: Row, budget: Budget) -> Vec<(&'static str, String)> {
+    fn training(&self, row: Row, chains: usize, budget: Budget) -> Vec<(&'static str, String)> {
         let molecule = *self == Self::Alanine;
         let rounds = ("training.rounds", "3".to_string());
         if molecule && !row.is_trained() {
@@ -237,32 +237,43 @@ impl Problem {
             Budget::Full if molecule => vec![("training.rounds", "4".into())],
             Budget::Full => {
                 // Where there is no GPU, a CPU does it: slowly.
-                let common = [
-                    ("network.preset", "paper"),
-                    ("training.batch", "512"),
-                    ("training.device", "cuda"),
-                    ("training.fallback", "true"),
-                ];
+                let common =
+                    [("network.preset", "paper"), ("training.device", "cuda"), ("training.fallback", "true")];
                 let own: &[(&str, &str)] = match row.method {
                     // The chains move between the rounds.
                     Method::Flow => &[
                         ("training.precision", "tf32"),
+                        ("training.batch", "512"),
                         ("training.rounds", "2"),
                         ("training.collect", "50000"),
                         ("training.steps", "26000"),
                         ("training.fine_tune", "8000"),
                     ],
+                    // Long trainings learn few samples by heart, and a batch is shared by all pairs.
+                    Method::Cmcd if chains > self.middle(budget) => &[
+                        ("training.precision", "tf32"),
+                        ("training.batch", "1024"),
+                        ("training.collect", "200000"),
+                        ("training.steps", "80000"),
+                        ("network.along_score", "true"),
+                        ("run.device", "cuda"),
+                        ("run.fallback", "true"),
+                    ],
                     Method::Cmcd => &[
                         ("training.precision", "tf32"),
-                        // Long trainings learn few samples by heart.
+                        ("training.batch", "512"),
                         ("training.collect", "100000"),
                         ("training.steps", "60000"),
                         ("network.along_score", "true"),
                         ("run.device", "cuda"),
                         ("run.fallback", "true"),
                     ],
-                    // After 100,000 steps in TF32 the path had holes in which chains of some ladders were lost.
-                    _ => &[("training.collect", "100000"), ("training.steps", "24000")],
+                    // After 100,000 steps in TF32 most paths were worse, and some led nowhere.
+                    _ => &[
+                        ("training.batch", "512"),
+                        ("training.collect", "100000"),
+                        ("training.steps", "24000"),
+                    ],
                 };
                 let together = *self == Self::Gmm && row.method != Method::Flow;
                 let together = together.then_some(("network.coordinates", "together"));
@@ -283,7 +294,7 @@ impl Problem {
     pub fn cell(&self, row: Row, chains: usize, seed: u64, budget: Budget) -> Cell {
         let mut settings = self.settings(row);
         settings.extend(row.settings());
-        settings.extend(self.training(row, budget));
+        settings.extend(self.training(row, chains, budget));
         settings.push(("seed", seed.to_string()));
         settings.push(("chains.count", chains.to_string()));
         settings.push(("run.iterations", self.iterations(budget).to_string()));
