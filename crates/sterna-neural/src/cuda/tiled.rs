@@ -23,14 +23,12 @@ const LONG_SUM: usize = 128;
 const SHARED: usize = 224 << 10;
 /// Most rows of a block: its threads hold half as many numbers each.
 const MOST_ROWS: usize = 160;
-/// Most groups of four warps in a block, each for 64 columns.
-const MOST_GROUPS: usize = 4;
 /// Multiprocessors of such a GPU.
 const PROCESSORS: usize = 132;
 
-/// Groups of four warps that share the columns of a product.
-fn groups(n: usize) -> usize {
-    n.div_ceil(64).min(MOST_GROUPS)
+/// Columns of a product that one tile of its matrix serves.
+fn width(n: usize) -> usize {
+    if n > 64 { 128 } else { 64 }
 }
 
 impl Schedule {
@@ -70,9 +68,9 @@ impl Schedule {
                 continue;
             }
             if self.tiling_at(&p).is_none() {
-                let (source, width) = (self.view(p.b).root, 64 * groups(p.n));
-                // Twice, since factors may be split.
-                let to = self.take(2 * p.k.next_multiple_of(COLUMNS) * p.n.next_multiple_of(width));
+                let (source, width) = (self.view(p.b).root, width(p.n));
+                // Twice, since factors may be split; a block may read two tiles.
+                let to = self.take(2 * p.k.next_multiple_of(COLUMNS) * p.n.next_multiple_of(2 * width));
                 self.tilings.push(Tiling { source, transposed: p.transposed, k: p.k, n: p.n, width, to });
             }
             let as_tiles = |id: &Id| {
@@ -147,13 +145,15 @@ pub(super) fn source<T: Real>(
     precision: Precision,
 ) -> Source {
     let (rows, n, a) = (schedule.rows, p.n, schedule.view(p.a));
-    let (tall, groups) = (schedule.tile_rows(), groups(n));
-    let (wide, across) = (64 * groups, n.div_ceil(64 * groups));
+    let tall = schedule.tile_rows();
+    let parts = if precision == Precision::Tf32 { 1 } else { 2 };
+    // Two tiles of the matrix where there is one part, so that there is room for three stages.
+    let wide = width(n) * if n > 128 && parts == 1 { 2 } else { 1 };
+    let (groups, across) = (wide / 64, n.div_ceil(wide));
     // Half a tile, where no other block shares its rows.
     let halves = if across == 1 { 2 } else { 1 };
     let own = tall / halves;
     let count = p.k.div_ceil(COLUMNS);
-    let parts = if precision == Precision::Tf32 { 1 } else { 2 };
     let stage = parts * (own + wide) * COLUMNS * 4;
     let tiles = schedule.plain_or_tiles(p).expect("a product that reads tiles");
     let stages = if tiles.is_some() { (SHARED / stage).min(count) } else { count };

@@ -67,7 +67,10 @@ struct PlainRows {
 // 64 · GROUPS columns and ROWS rows of the result; MULTIPLY, with its ROWS / 2 numbers of each thread, is written for that.
 template <int GROUPS, int ROWS, int STAGES, bool PLAIN> struct TiledProduct {
     static constexpr int THREADS_OF_BLOCK = 128 * GROUPS;
-    static constexpr int W_LEN = 64 * GROUPS * TILED_K, R_LEN = ROWS * TILED_K, STAGE = PARTS * (W_LEN + R_LEN);
+    // Groups that share a tile of the weights, and tiles of them.
+    static constexpr int SHARING = GROUPS < 2 ? 1 : 2, W_TILES = GROUPS / SHARING;
+    static constexpr int W_LEN = 64 * SHARING * TILED_K, R_LEN = ROWS * TILED_K;
+    static constexpr int ROWS_AT = PARTS * W_LEN * W_TILES, STAGE = ROWS_AT + PARTS * R_LEN;
     float d[ROWS / 2];
 
     static __device__ __forceinline__ void fill(float *shared, const PlainRows &a, int count) {
@@ -84,7 +87,7 @@ template <int GROUPS, int ROWS, int STAGES, bool PLAIN> struct TiledProduct {
             for (int e = 0; e < AT_ONCE; e++) {
                 const int i = i0 + e * THREADS_OF_BLOCK, col = i % (TILED_K * count), row = i / (TILED_K * count);
                 if (i >= all) break;
-                float *const to = shared + col / TILED_K * STAGE + PARTS * W_LEN + tiled_place(row, col % TILED_K);
+                float *const to = shared + col / TILED_K * STAGE + ROWS_AT + tiled_place(row, col % TILED_K);
                 const float up = tf32(x[e]);
                 to[0] = up;
                 if constexpr (TERMS == 3) to[R_LEN] = x[e] - up;
@@ -95,14 +98,16 @@ template <int GROUPS, int ROWS, int STAGES, bool PLAIN> struct TiledProduct {
 
     // Fetches tile `s` of each factor.
     static __device__ __forceinline__ void fetch(
-        const float *weights, const float *rows, int s, float *shared, unsigned long long *full) {
+        const float *weights, const float *rows, int s, int count, float *shared, unsigned long long *full) {
         float *const to = shared + s % STAGES * STAGE;
         unsigned long long *const here = full + s % STAGES;
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-            ::"r"(shared_at(here)), "r"((PLAIN ? PARTS * W_LEN : STAGE) * 4) : "memory");
-        bulk_copy(to, weights + (I)s * (PARTS * W_LEN), PARTS * W_LEN * 4, here);
+            ::"r"(shared_at(here)), "r"((PLAIN ? ROWS_AT : STAGE) * 4) : "memory");
+        constexpr int LEN = PARTS * W_LEN;
+        for (int tile = 0; tile < W_TILES; tile++)
+            bulk_copy(to + tile * LEN, weights + ((I)tile * count + s) * LEN, LEN * 4, here);
         for (int part = 0; part < PARTS && !PLAIN; part++)
-            bulk_copy(to + PARTS * W_LEN + part * R_LEN, rows + ((I)s * PARTS + part) * TALL_LEN, R_LEN * 4, here);
+            bulk_copy(to + ROWS_AT + part * R_LEN, rows + ((I)s * PARTS + part) * TALL_LEN, R_LEN * 4, here);
     }
 
     // `weights` and `rows` are the tiles of this block's columns and rows, `count` of each.
@@ -117,7 +122,7 @@ template <int GROUPS, int ROWS, int STAGES, bool PLAIN> struct TiledProduct {
         }
         wait_for_kernel_before();
         if (threadIdx.x == 0)
-            for (int s = 0; s < STAGES && s < count; s++) fetch(weights, rows, s, shared, full);
+            for (int s = 0; s < STAGES && s < count; s++) fetch(weights, rows, s, count, shared, full);
         if constexpr (PLAIN) fill(shared, plain, count);
         __syncthreads();
 #pragma unroll
@@ -126,7 +131,8 @@ template <int GROUPS, int ROWS, int STAGES, bool PLAIN> struct TiledProduct {
         for (int s = 0; s < count; s++) {
             const int at = s % STAGES;
             wait_for(full + at, s / STAGES & 1);
-            const float *const w = shared + at * STAGE + group * 64 * TILED_K, *const x = shared + at * STAGE + PARTS * W_LEN;
+            const float *const w = shared + at * STAGE + group / SHARING * (PARTS * W_LEN) + group % SHARING * 64 * TILED_K;
+            const float *const x = shared + at * STAGE + ROWS_AT;
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
             for (int k = 0; k < TILED_K; k += 8) {
@@ -145,7 +151,7 @@ template <int GROUPS, int ROWS, int STAGES, bool PLAIN> struct TiledProduct {
                 asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_at(empty + before % STAGES)) : "memory");
             if (threadIdx.x == 0) {
                 wait_for(empty + before % STAGES, before / STAGES & 1);
-                fetch(weights, rows, next, shared, full);
+                fetch(weights, rows, next, count, shared, full);
             }
             __syncwarp();
         }
