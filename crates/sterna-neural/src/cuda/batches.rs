@@ -59,6 +59,7 @@ pub(super) fn source(preamble: &str, recipe: &Recipe, inputs: &[usize]) -> Strin
     format!(
         "{preamble}{PHILOX}\nextern \"C\" __global__ void __launch_bounds__(128)\n\
          draw(T *A, const double *betas, const float *samples, const double *state) {{\n\
+         wait_for_kernel_before();\n\
          const int row = blockIdx.x * 4 + (threadIdx.x >> 5), lane = threadIdx.x & 31;\n\
          if (row >= {journeys}) return;\n\
          const unsigned long long step = {first_step}ull + (unsigned long long)state[0];\n\

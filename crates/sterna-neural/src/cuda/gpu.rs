@@ -16,6 +16,10 @@ const OLDEST_DRIVER: i32 = 12_000;
 /// The oldest GPU generation: Ampere, whose matrix units the products use.
 const OLDEST_ARCH: u32 = 80;
 
+/// The oldest driver and GPU generation (Hopper) that launch a kernel while the one before it still runs, recorded too.
+const EARLY_DRIVER: i32 = 12_030;
+const EARLY_ARCH: u32 = 90;
+
 /// A GPU in use by this process.
 pub(crate) struct Gpu {
     context: sys::CUcontext,
@@ -23,6 +27,8 @@ pub(crate) struct Gpu {
     stream: sys::CUstream,
     name: String,
     arch: u32,
+    /// Whether kernels are launched early: all of ours wait by themselves (`kernels/header.cu`).
+    early: bool,
     /// One at a time: recording a graph must not meet other threads' launches.
     busy: Mutex<()>,
     /// Machine code by source: equal kernels are compiled once.
@@ -111,7 +117,8 @@ impl Gpu {
             let stream = result::stream::create(result::stream::StreamKind::NonBlocking)
                 .map_err(failed("opening the GPU"))?;
             let (busy, images) = (Mutex::new(()), Mutex::default());
-            Ok(Arc::new(Self { context, device, stream, name, arch, busy, images }))
+            let early = version >= EARLY_DRIVER && arch >= EARLY_ARCH;
+            Ok(Arc::new(Self { context, device, stream, name, arch, early, busy, images }))
         }
     }
 
@@ -181,11 +188,29 @@ impl Gpu {
 
     /// Queues a kernel. `arguments` point to values of the kernel's parameter types.
     pub fn launch(&self, kernel: &Kernel, arguments: &mut [*mut c_void]) -> Result<()> {
-        let ([x, y], threads, shared) = (kernel.blocks, kernel.threads, kernel.shared as u32);
+        let [x, y] = kernel.blocks;
+        let mut early = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        let config = sys::CUlaunchConfig {
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: 1,
+            blockDimX: kernel.threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: kernel.shared as u32,
+            hStream: self.stream,
+            attrs: &mut early,
+            numAttrs: u32::from(self.early),
+        };
         // SAFETY: arguments match the generated signature, which is ours.
         unsafe {
-            result::launch_kernel(kernel.function, (x, y, 1), (threads, 1, 1), shared, self.stream, arguments)
+            sys::cuLaunchKernelEx(&config, kernel.function, arguments.as_mut_ptr(), std::ptr::null_mut())
         }
+        .result()
         .map_err(failed("launching a kernel"))
     }
 

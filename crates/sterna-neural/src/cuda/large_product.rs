@@ -16,8 +16,8 @@ pub(super) fn memory(schedule: &Schedule, id: Id) -> usize {
 }
 
 /// What becomes of a number of a large product, at row `r` and column `c`: elementwise values that follow are computed
-/// as it comes out.
-pub(super) fn follow_up(schedule: &Schedule, p: &Product, group: &[Id]) -> String {
+/// as it comes out, and stored, but for the value `later`.
+pub(super) fn follow_up(schedule: &Schedule, p: &Product, group: &[Id], later: Option<Id>) -> String {
     let shape = schedule.shape(p.out);
     let at = |view: View| format!("A[(I){} + {}]", memory(schedule, view.root), index(view, shape));
     let init = p.init.map_or(String::new(), |id| match schedule.literal(id) {
@@ -25,6 +25,7 @@ pub(super) fn follow_up(schedule: &Schedule, p: &Product, group: &[Id]) -> Strin
         None => format!(" + {}", at(schedule.view(id))),
     });
     let store = |id: Id| match schedule.spots[&id] {
+        _ if later == Some(id) => None,
         Spot::Memory(at) => Some(format!("A[(I){at} + r * {} + c]", shape.cols)),
         _ => None,
     };
@@ -52,11 +53,12 @@ pub(super) fn large_product(
     };
     let (a_at, b_at) = (memory(schedule, a.root), memory(schedule, b.root));
     let (a_wide, b_wide) = (wide(a, a_at), wide(b, b_at));
-    let text = follow_up(schedule, p, group);
+    let text = follow_up(schedule, p, group, None);
     let (k, n, stride_a, stride_b, along) = (p.k, p.n, a.stride, b.stride, p.transposed);
     let b_first = if p.transposed { format!("(I)n0 * {stride_b}") } else { "n0".into() };
     format!(
         "extern \"C\" __global__ void __launch_bounds__(TILE_THREADS, 2) {name}(T *A) {{\n\
+         wait_for_kernel_before();\n\
          extern __shared__ __align__(16) unsigned char shared_bytes[];\n\
          const int n0 = blockIdx.x * BN, m0 = blockIdx.y * {tile};\n\
          typename TileOf<T, {tile}>::Type tile;\ntile.clear();\n\
@@ -84,10 +86,11 @@ pub(super) fn hopper_product(
         true => (memory(schedule, b.root) + b.start, b.stride),
         false => (schedule.turned_at(p.b).expect("placed with the schedule"), p.k),
     };
-    let text = follow_up(schedule, p, group);
+    let text = follow_up(schedule, p, group, None);
     let (k, n, stride_a, tall) = (p.k, p.n, a.stride, 64 * groups);
     format!(
         "extern \"C\" __global__ void __launch_bounds__(128 * {groups}) {name}(T *A) {{\n\
+         wait_for_kernel_before();\n\
          extern __shared__ __align__(1024) unsigned char shared_bytes[];\n\
          float *const shared = (float *)(((unsigned long long)shared_bytes + 1023) / 1024 * 1024);\n\
          const int n0 = blockIdx.x * HOPPER_BN, m0 = blockIdx.y * {tall};\n\

@@ -39,6 +39,7 @@ fn frame(name: &str, room: usize, body: &Body) -> String {
     format!(
         "#define THREADS {sharing}\n{ROW_PRODUCT}{}\n\
          extern \"C\" __global__ void __launch_bounds__({threads}, 1024 / {threads}) {name}(T *A) {{\n\
+         wait_for_kernel_before();\n\
          extern __shared__ __align__(16) unsigned char shared_bytes[];\n\
          T *const scratch = (T *)shared_bytes;\nT *const S = scratch + {shared};\n\
          const int t = threadIdx.x % {sharing}, lane = t & 31, warp = t >> 5;\n\
@@ -165,9 +166,20 @@ impl<'s> Body<'s> {
     /// A loop over the numbers of a value: `i`, and row `r` and column `c` of it.
     fn each(&mut self, shape: Shape, inner: &str) {
         let (count, cols) = (self.rows(shape) * shape.cols, shape.cols);
+        let (times, rest) = (count.div_ceil(self.sharing()), count % self.sharing());
+        // Few turns are written out, so that none waits for the one before.
+        let (turns, inside) = match self.by_lanes() {
+            true => (
+                format!(
+                    "#pragma unroll\nfor (int turn = 0; turn < {times}; turn++) {{\nconst int i = t + turn * THREADS;\n"
+                ),
+                if rest > 0 { format!("if (i >= {count}) break;\n") } else { String::new() },
+            ),
+            false => (format!("for (int i = t; i < {count}; i += THREADS) {{\n"), String::new()),
+        };
         let _ = write!(
             self.text,
-            "for (int i = t; i < {count}; i += THREADS) {{\nconst int r = i / {cols}, c = i % {cols}; (void)r; (void)c;\n{inner}}}\n"
+            "{turns}{inside}const int r = i / {cols}, c = i % {cols}; (void)r; (void)c;\n{inner}}}\n"
         );
     }
 

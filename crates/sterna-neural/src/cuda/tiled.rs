@@ -11,26 +11,35 @@ use crate::op::{Op, Rows};
 
 const KERNELS: &str = include_str!("kernels/tiled.cu");
 
-/// Rows of a value's tile, and columns of any.
-const TILE: [usize; 2] = [128, 32];
-/// Threads of a block: two groups that multiply, and a warp that fetches.
-const THREADS: usize = 288;
+/// Columns of a tile.
+const COLUMNS: usize = 32;
 /// The widest value that may lie as it is: a block reads all its columns at once.
-const PLAIN_COLUMNS: usize = 2 * TILE[1];
+const PLAIN_COLUMNS: usize = 2 * COLUMNS;
+/// The narrowest matrix that such a value may be multiplied by.
+const PLAIN_WIDTH: usize = 128;
 /// The shortest sum that is worth tiles where the matrix is narrow.
 const LONG_SUM: usize = 128;
-/// Bytes of shared memory of a block, where two or one of them share a multiprocessor.
-const SHARED: [usize; 2] = [110 << 10, 224 << 10];
-
+/// Bytes of shared memory of a block.
+const SHARED: usize = 224 << 10;
+/// Most rows of a block: its threads hold half as many numbers each.
+const MOST_ROWS: usize = 160;
 /// Multiprocessors of such a GPU.
 const PROCESSORS: usize = 132;
 
-/// Columns of a product that one block makes.
+/// Columns of a product that one tile of its matrix serves.
 fn width(n: usize) -> usize {
-    if n > 64 { 128 } else { n.next_multiple_of(8) }
+    if n > 64 { 128 } else { 64 }
 }
 
 impl Schedule {
+    /// Rows of a value's tile: so many that blocks, two of which share rows where there are 512 columns, fill the GPU a
+    /// whole number of times.
+    fn tile_rows(&self) -> usize {
+        let blocks = PROCESSORS / 2;
+        let times = self.rows.div_ceil(blocks * MOST_ROWS);
+        self.rows.div_ceil(blocks * times).next_multiple_of(16)
+    }
+
     /// Whether the matrix of a product can be laid out as tiles, once for many rows.
     fn takes_tiles(&self, p: &Product) -> bool {
         let b = self.view(p.b);
@@ -47,7 +56,7 @@ impl Schedule {
     pub fn ends_tiles(&self, p: &Product) -> bool {
         let a = self.view(p.a).root;
         let makes = |w: &Work| matches!(w, Work::Product(q, group) if q.out == a || group.contains(&a));
-        self.takes_tiles(p) && p.k >= LONG_SUM && p.k.is_multiple_of(TILE[1]) && self.works.iter().any(makes)
+        self.takes_tiles(p) && p.k >= LONG_SUM && p.k.is_multiple_of(COLUMNS) && self.works.iter().any(makes)
     }
 
     /// Marks the values that are read as tiles alone, and the weights that multiply them.
@@ -60,8 +69,8 @@ impl Schedule {
             }
             if self.tiling_at(&p).is_none() {
                 let (source, width) = (self.view(p.b).root, width(p.n));
-                // Twice, since factors may be split.
-                let to = self.take(2 * p.k.next_multiple_of(TILE[1]) * p.n.next_multiple_of(width));
+                // Twice, since factors may be split; a block may read two tiles.
+                let to = self.take(2 * p.k.next_multiple_of(COLUMNS) * p.n.next_multiple_of(2 * width));
                 self.tilings.push(Tiling { source, transposed: p.transposed, k: p.k, n: p.n, width, to });
             }
             let as_tiles = |id: &Id| {
@@ -70,14 +79,14 @@ impl Schedule {
                 let mut others = others.peekable();
                 others.peek().is_some()
                     && !self.spots.contains_key(id)
-                    && shape.cols.is_multiple_of(TILE[1])
+                    && shape.cols.is_multiple_of(COLUMNS)
                     && others.all(|&(reader, step)| match &self.works[reader] {
                         Work::Product(q, _) if step == 1 => self.takes_tiles(q) && self.reads_whole(q, *id),
                         _ => false,
                     })
             };
             if let Some(id) = [p.out].iter().chain(&group).copied().find(as_tiles) {
-                let rows = self.rows.next_multiple_of(TILE[0]);
+                let rows = self.rows.next_multiple_of(self.tile_rows());
                 let at = self.take(2 * rows * self.shape(id).cols);
                 self.spots.insert(id, Spot::Tiles(at));
             }
@@ -95,7 +104,7 @@ impl Schedule {
         match self.spots.get(&self.view(p.a).root) {
             Some(Spot::Tiles(at)) => Some(Some(*at)),
             Some(Spot::Literal(_)) => None,
-            _ => (p.k <= PLAIN_COLUMNS && p.n >= TILE[0]).then_some(None),
+            _ => (p.k <= PLAIN_COLUMNS && p.n >= PLAIN_WIDTH).then_some(None),
         }
     }
 
@@ -114,13 +123,13 @@ impl Schedule {
     }
 }
 
-/// The instruction that multiplies 64 rows by `width` columns.
-fn multiply(width: usize) -> String {
-    let count = width / 2;
+/// The instruction that multiplies 64 columns of a matrix by `rows` rows.
+fn multiply(rows: usize) -> String {
+    let count = rows / 2;
     let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(", ");
     format!(
         "static __device__ __forceinline__ void MULTIPLY(float (&d)[{count}], unsigned long long a, unsigned long long b) {{\n\
-         asm volatile(\"wgmma.mma_async.sync.aligned.m64n{width}k8.f32.tf32.tf32 {{{}}}, %{count}, %{}, 1, 1, 1;\" : {} : \"l\"(a), \"l\"(b));\n}}\n",
+         asm volatile(\"wgmma.mma_async.sync.aligned.m64n{rows}k8.f32.tf32.tf32 {{{}}}, %{count}, %{}, 1, 1, 1;\" : {} : \"l\"(a), \"l\"(b));\n}}\n",
         list(&|i| format!("%{i}")),
         count + 1,
         list(&|i| format!("\"+f\"(d[{i}])")),
@@ -135,62 +144,78 @@ pub(super) fn source<T: Real>(
     group: &[Id],
     precision: Precision,
 ) -> Source {
-    let (rows, n, wide, a) = (schedule.rows, p.n, width(p.n), schedule.view(p.a));
-    let count = p.k.div_ceil(TILE[1]);
+    let (rows, n, a) = (schedule.rows, p.n, schedule.view(p.a));
+    let tall = schedule.tile_rows();
     let parts = if precision == Precision::Tf32 { 1 } else { 2 };
-    let stage = parts * (TILE[0] + wide) * TILE[1] * 4;
+    // Two tiles of the matrix where there is one part, so that there is room for three stages.
+    let wide = width(n) * if n > 128 && parts == 1 { 2 } else { 1 };
+    let (groups, across) = (wide / 64, n.div_ceil(wide));
+    // Half a tile, where no other block shares its rows.
+    let halves = if across == 1 { 2 } else { 1 };
+    let own = tall / halves;
+    let count = p.k.div_ceil(COLUMNS);
+    let stage = parts * (own + wide) * COLUMNS * 4;
     let tiles = schedule.plain_or_tiles(p).expect("a product that reads tiles");
-    let blocks = [n.div_ceil(wide), rows.div_ceil(TILE[0])];
-    let at_once = if 2 * stage < SHARED[0] && blocks[0] * blocks[1] > PROCESSORS { 2 } else { 1 };
-    let stages = if tiles.is_some() { (SHARED[2 - at_once] / stage).min(count) } else { count };
+    let stages = if tiles.is_some() { (SHARED / stage).min(count) } else { count };
+    // Where this block's rows of a value of so many columns begin.
+    let rows_at = |at: usize, columns: usize| {
+        let tile = parts * tall * columns;
+        format!(
+            "A + (I){at} + (I)(blockIdx.y / {halves}) * {tile} + blockIdx.y % {halves} * {}",
+            own * COLUMNS
+        )
+    };
     let (first, plain) = match tiles {
-        Some(at) => {
-            (format!("A + (I){at} + (I)blockIdx.y * {}", count * parts * TILE[0] * TILE[1]), "{}".into())
-        }
+        Some(at) => (rows_at(at, count * COLUMNS), "{}".into()),
         None => {
             let from = memory(schedule, a.root) + a.start;
             let plain = format!("{{A + (I){from} + (I)m0 * {0}, {0}, {rows} - m0, {1}}}", a.stride, p.k);
             ("(const float *)0".into(), plain)
         }
     };
-    let tiled = [p.out].iter().chain(group).find_map(|id| match schedule.spots[id] {
-        Spot::Tiles(at) => Some((*id, at)),
-        _ => None,
-    });
-    // All values first, then what is stored as tiles: a store would make the next value wait.
-    let (result, store) = match tiled {
-        Some((id, at)) => (
-            format!("v{}", id.index()),
-            format!(
-                "tile.store(A + (I){at} + (I)blockIdx.y * {}, m0, n0, {rows}, {n});\n",
-                parts * n * TILE[0]
-            ),
-        ),
-        None => ("value".into(), String::new()),
-    };
-    let checks = [(rows % TILE[0], format!("r >= {rows}")), (n % wide, format!("c >= {n}"))];
+    let checks = [(rows % own, format!("r >= {rows}")), (n % wide, format!("c >= {n}"))];
     let checks: String = checks
         .iter()
         .filter(|(rest, _)| *rest > 0)
         .map(|(_, outside)| format!("if ({outside}) return value;\n"))
         .collect();
+    // All values first, then the tiles, or else the last that is kept: a store would make the next value wait.
+    let find =
+        |is: fn(Spot) -> bool| [p.out].iter().chain(group).rfind(|id| is(schedule.spots[*id])).copied();
+    let kept =
+        find(|spot| matches!(spot, Spot::Tiles(_))).or_else(|| find(|spot| matches!(spot, Spot::Memory(_))));
+    let (result, store) = match kept.map(|id| (id.index(), schedule.spots[&id])) {
+        Some((id, Spot::Tiles(at))) => {
+            (format!("v{id}"), format!("tile.store({}, n0, {n}, shared);\n", rows_at(at, n)))
+        }
+        Some((id, Spot::Memory(at))) => (
+            format!("v{id}"),
+            format!(
+                "tile.each(m0, n0, [&](long long r, long long c, T value) -> T {{\n\
+                 {checks}A[(I){at} + r * {n} + c] = value;\nreturn value;\n}});\n"
+            ),
+        ),
+        _ => ("value".into(), String::new()),
+    };
     let (b_at, is_plain) = (schedule.tiling_at(p).expect("placed with the schedule"), tiles.is_none());
+    let threads = 128 * groups;
     let text = format!(
-        "{}{}{KERNELS}\n\
-         extern \"C\" __global__ void __launch_bounds__({THREADS}, {at_once}) {name}(T *A) {{\n\
+        "{}{}#define TALL {tall}\n{KERNELS}\n\
+         extern \"C\" __global__ void __launch_bounds__({threads}, 1) {name}(T *A) {{\n\
          extern __shared__ __align__(1024) unsigned char shared_bytes[];\n\
-         float *const shared = (float *)(((unsigned long long)shared_bytes + 1023) / 1024 * 1024);\n\
-         const int n0 = blockIdx.x * {wide}, m0 = blockIdx.y * {};\n\
-         TiledProduct<{wide}, {stages}, {is_plain}> tile;\n\
-         tile.run({first}, PlainRows{plain}, A + (I){b_at} + (I)blockIdx.x * {}, {count}, shared);\n\
+         float *const shared = (float *)(shared_bytes + (-shared_at(shared_bytes) & 1023));\n\
+         const int n0 = blockIdx.x * {wide}, m0 = blockIdx.y * {own};\n\
+         TiledProduct<{groups}, {own}, {stages}, {is_plain}> tile;\n\
+         tile.run(A + (I){b_at} + (I)blockIdx.x * {}, {first}, PlainRows{plain}, {count}, shared);\n\
          tile.each(m0, n0, [&](long long r, long long c, T value) -> T {{\n{checks}{}return {result};\n}});\n{store}}}\n",
         preamble::<T>(precision, schedule.arena > i32::MAX as usize / 2),
-        multiply(wide),
-        TILE[0],
-        count * parts * wide * TILE[1],
-        follow_up(schedule, p, group),
+        multiply(own),
+        count * parts * wide * COLUMNS,
+        follow_up(schedule, p, group, kept),
     );
-    Source { name, text, blocks, threads: THREADS, shared: stages * stage + 1024 }
+    // Results that are stored as tiles lie there too, at the end.
+    let shared = (stages * stage).max(own * wide * 4) + 1024;
+    Source { name, text, blocks: [across, rows.div_ceil(own)], threads, shared }
 }
 
 /// A matrix of `kernels/tiled.cu`.
@@ -207,7 +232,7 @@ pub(super) fn tables(schedule: &Schedule) -> (Vec<TilingTable>, Vec<[i32; 2]>) {
     let (mut matrices, mut tiles) = (Vec::new(), Vec::new());
     for t in &schedule.tilings {
         let [along_k, along_n] = if t.transposed { [1, t.k] } else { [t.n, 1] };
-        let count = t.k.div_ceil(TILE[1]) * t.n.div_ceil(t.width);
+        let count = t.k.div_ceil(COLUMNS) * t.n.div_ceil(t.width);
         tiles.extend((0..count).map(|tile| [matrices.len() as i32, tile as i32]));
         matrices.push(TilingTable {
             from: memory(schedule, t.source) as i64,
@@ -220,5 +245,5 @@ pub(super) fn tables(schedule: &Schedule) -> (Vec<TilingTable>, Vec<[i32; 2]>) {
 
 /// The kernel that lays weights out as tiles.
 pub(super) fn weights_source<T: Real>(precision: Precision, long: bool) -> String {
-    preamble::<T>(precision, long) + &multiply(8) + KERNELS
+    preamble::<T>(precision, long) + &multiply(8) + "#define TALL 8\n" + KERNELS
 }

@@ -39,6 +39,25 @@ static __device__ __forceinline__ T f_sign(T x) { return x > T(0) ? T(1) : (x < 
 static __device__ __forceinline__ T f_step(T x) { return x > T(0) ? T(1) : T(0); }
 static __device__ __forceinline__ T f_finite_or_zero(T x) { return f_abs(x) < T(1) / T(0) ? x : T(0); }
 
+// The nearest number with TF32's eleven bits.
+static __device__ __forceinline__ float tf32(float x) {
+    return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u);
+}
+
+// How Hopper's matrix units find eight rows of 128 bytes in shared memory, their 16-byte chunks exchanged by the row's
+// number, so that no two lie in the same banks.
+static __device__ __forceinline__ unsigned long long describe(const float *p) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(p);
+    return (at & 0x3FFFF) >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+// What every kernel begins with: it may be launched while the last blocks of the one before it still run.
+static __device__ __forceinline__ void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 template <class V> static __device__ __forceinline__ V warp_sum(V x, int lanes = 32) {
 #pragma unroll
     for (int d = lanes / 2; d > 0; d >>= 1) x += __shfl_xor_sync(0xffffffffu, x, d);
@@ -52,19 +71,22 @@ static __device__ __forceinline__ T warp_max(T x, int lanes) {
 }
 
 // The sum of a row, and log Σ exp of one, by 32 neighbouring threads or fewer.
+#define EACH_OF_ROW(c, cols) \
+    _Pragma("unroll 8") for (int turn = 0, c = threadIdx.x % LANES; turn * LANES < cols; turn++, c += LANES) if (c < cols)
+
 template <int LANES> static __device__ __forceinline__ T row_sum(const T *x, int cols) {
     T sum = T(0);
-    for (int c = threadIdx.x % LANES; c < cols; c += LANES) sum += x[c];
+    EACH_OF_ROW(c, cols) sum += x[c];
     return warp_sum(sum, LANES);
 }
 
 template <int LANES> static __device__ __forceinline__ T row_log_sum_exp(const T *x, int cols) {
     T top = -T(1) / T(0);
-    for (int c = threadIdx.x % LANES; c < cols; c += LANES) top = f_max(top, x[c]);
+    EACH_OF_ROW(c, cols) top = f_max(top, x[c]);
     top = warp_max(top, LANES);
     // All −∞: their sum is zero, and its logarithm −∞, not NaN.
     const T shift = top > -T(1) / T(0) ? top : T(0);
     T sum = T(0);
-    for (int c = threadIdx.x % LANES; c < cols; c += LANES) sum += f_exp(x[c] - shift);
+    EACH_OF_ROW(c, cols) sum += f_exp(x[c] - shift);
     return f_log(warp_sum(sum, LANES)) + shift;
 }

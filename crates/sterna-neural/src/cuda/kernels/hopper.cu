@@ -3,12 +3,6 @@
 
 #define HOPPER_BN 64
 
-// Eight rows of 128 bytes, their 16-byte chunks exchanged by the row's number, so that no two lie in the same banks.
-static __device__ __forceinline__ unsigned long long describe(const float *p) {
-    const unsigned at = (unsigned)__cvta_generic_to_shared(p);
-    return (at & 0x3FFFF) >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
-}
-
 static __device__ __forceinline__ void multiply_group(float (&d)[32], unsigned long long a, unsigned long long b) {
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, 1, 1, 1;"
@@ -42,7 +36,7 @@ template <int GROUPS> struct HopperTile {
             const int where = u < A_LEN / 4 ? place(u >> 3, u & 7) : A_LEN + place((u - A_LEN / 4) >> 3, u & 7);
             float4 x = *(float4 *)(at + where), y;
             auto part = [](float &x, float &y) {
-                const float up = __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u);
+                const float up = tf32(x);
                 y = x - up, x = up;
             };
             part(x.x, y.x), part(x.y, y.y), part(x.z, y.z), part(x.w, y.w);

@@ -49,6 +49,7 @@ static __device__ __forceinline__ double interpolate(double beta, double log_ref
 
 // Line 3: momenta and steps of local moves; chain 0 is drawn anew and stays there, its step being zero.
 extern "C" __global__ void __launch_bounds__(128) begin(Ladders s, int move) {
+    wait_for_kernel_before();
     const int row = ROW, lane = LANE;
     if (row >= LADDERS * CHAINS) return;
     const int chain = s.chain_of[row];
@@ -73,6 +74,7 @@ extern "C" __global__ void __launch_bounds__(128) begin(Ladders s, int move) {
 }
 
 extern "C" __global__ void __launch_bounds__(128) settle(Ladders s, int move) {
+    wait_for_kernel_before();
     const int row = ROW, lane = LANE;
     if (row >= LADDERS * CHAINS) return;
     const int chain = s.chain_of[row], place = row / CHAINS * CHAINS + chain;
@@ -93,6 +95,7 @@ extern "C" __global__ void __launch_bounds__(128) settle(Ladders s, int move) {
 
 // Line 4 and the start of lines 5–10: forward journeys first, then backward ones.
 extern "C" __global__ void __launch_bounds__(128) depart(Ladders s, Journeys j) {
+    wait_for_kernel_before();
     const int journey = ROW, lane = LANE;
     // Nothing else here asks for the iteration's number: from now on it counts as begun.
     if (blockIdx.x == 0 && threadIdx.x == 0) *s.iteration += 1;
@@ -139,6 +142,7 @@ static __device__ __forceinline__ double along_score(const Ladders &s, int pair,
 }
 
 extern "C" __global__ void __launch_bounds__(128) walk(Ladders s, Journeys j, int n) {
+    wait_for_kernel_before();
     const int journey = ROW, lane = LANE;
     if (journey >= 2 * LADDERS * P) return;
     const bool forward = journey < LADDERS * P;
@@ -167,6 +171,7 @@ extern "C" __global__ void __launch_bounds__(128) walk(Ladders s, Journeys j, in
 }
 
 extern "C" __global__ void __launch_bounds__(128) weigh(Ladders s, Journeys j, int n) {
+    wait_for_kernel_before();
     const int journey = ROW, lane = LANE;
     if (journey >= 2 * LADDERS * P) return;
     const bool forward = journey < LADDERS * P;
@@ -206,10 +211,8 @@ static __device__ __forceinline__ double2 plus_exp(double2 sum, double value) {
     return {value, sum.y * exp(sum.x - value) + 1.0};
 }
 
-// Whether a pair swaps, counted; then its replicas have changed chains.
+// Whether a pair swaps, counted.
 static __device__ bool accepts(const Ladders &s, const Journeys &j, int ladder, int p) {
-    int *chain_of = s.chain_of + ladder * CHAINS, *replica_of = s.replica_of + ladder * CHAINS;
-    int *direction = s.direction + ladder * CHAINS;
     const int pair = FIRST + 2 * p, up = ladder * P + p, down = up + LADDERS * P;
     const int place = ladder * (CHAINS - 1) + pair - 1;
     // Everything is read before anything is written.
@@ -217,7 +220,6 @@ static __device__ bool accepts(const Ladders &s, const Journeys &j, int ladder, 
     const double start = j.start[down], rejected = s.rejection[place];
     double2 *const sums = (double2 *)(s.weights + 4 * place), up_sum = sums[0], down_sum = sums[1];
     const long long before = s.accepted[place];
-    const int a = replica_of[pair - 1], b = replica_of[pair], turned_a = direction[a], turned_b = direction[b];
     const double u = unit(philox(SEED, *s.iteration, ladder * CHAINS + pair, SWAP << 16).a);
     if (isnan(forward)) forward = -1.0 / 0.0;
     if (isnan(backward)) backward = 1.0 / 0.0;
@@ -227,24 +229,36 @@ static __device__ bool accepts(const Ladders &s, const Journeys &j, int ladder, 
     s.rejection[place] = rejected + (isnan(delta) ? 1.0 : fabs(tanh(0.5 * delta)));
     s.accepted[place] = before + accepted;
     sums[0] = plus_exp(up_sum, forward), sums[1] = plus_exp(down_sum, -backward);
-    if (!accepted) return false;
-    replica_of[pair - 1] = b, replica_of[pair] = a;
-    chain_of[a] = pair, chain_of[b] = pair - 1;
-    direction[a] = -turned_a, direction[b] = -turned_b;
-    return true;
+    return accepted;
+}
+
+// A replica after the swaps, its pair having swapped or not: chain, direction and leg.
+static __device__ void go_on(const Ladders &s, int ladder, int replica, int chain, bool swapped) {
+    const int row = ladder * CHAINS + replica, leg = s.leg[row];
+    // A replica that does not move turns round.
+    const int direction = swapped ? s.direction[row] : -s.direction[row];
+    if (swapped) chain += chain % 2 == FIRST % 2 ? -1 : 1;
+    s.direction[row] = direction, s.chain_of[row] = chain, s.replica_of[ladder * CHAINS + chain] = replica;
+    // Legs: 0 before the first arrival at the reference, 1 going up, 2 going down.
+    if (chain == 0 && direction == -1) {
+        if (leg == 2) s.round_trips[ladder] += 1;
+        s.leg[row] = 1;
+    }
+    if (chain == CHAINS - 1 && direction == 1 && leg == 1) s.leg[row] = 2;
 }
 
 // Lines 11–13: one warp a ladder.
 extern "C" __global__ void __launch_bounds__(128) decide(Ladders s, Journeys j) {
+    wait_for_kernel_before();
     const int ladder = blockIdx.x * 4 + (threadIdx.x >> 5), lane = threadIdx.x & 31;
     if (ladder >= LADDERS) return;
-    int *replica_of = s.replica_of + ladder * CHAINS, *direction = s.direction + ladder * CHAINS, *leg = s.leg + ladder * CHAINS;
-    // A replica that does not move turns round; the accepted pairs turn back below.
-    for (int m = lane; m < CHAINS; m += 32) direction[m] = -direction[m];
-    __syncwarp();
+    // Pairs that swap, 32 in a word.
+    __shared__ unsigned words[4][P / 32 + 1];
+    unsigned *const swap = words[threadIdx.x >> 5];
     for (int p0 = 0; p0 < P; p0 += 32) {
         const int p = p0 + lane;
         const unsigned moved = __ballot_sync(0xffffffffu, p < P && accepts(s, j, ladder, p));
+        if (lane == 0) swap[p0 / 32] = moved;
         // The end points of accepted pairs, by all threads.
         const int here = P - p0 < 32 ? P - p0 : 32;
         for (int e = lane; e < 2 * here * (D + 1); e += 32) {
@@ -260,12 +274,8 @@ extern "C" __global__ void __launch_bounds__(128) decide(Ladders s, Journeys j) 
         }
     }
     __syncwarp();
-    if (lane > 0) return;
-    // Legs: 0 before the first arrival at the reference, 1 going up, 2 going down.
-    const int first = replica_of[0], last = replica_of[CHAINS - 1];
-    if (direction[first] == -1) {
-        if (leg[first] == 2) s.round_trips[ladder] += 1;
-        if (leg[first] != 1) leg[first] = 1;
+    for (int m = lane; m < CHAINS; m += 32) {
+        const int chain = s.chain_of[ladder * CHAINS + m], p = (chain - FIRST + 1) >> 1;
+        go_on(s, ladder, m, chain, p >= 0 && p < P && (swap[p / 32] >> p % 32 & 1));
     }
-    if (direction[last] == 1 && leg[last] == 1) leg[last] = 2;
 }

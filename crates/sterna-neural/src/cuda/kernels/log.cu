@@ -12,6 +12,7 @@ struct Log {
 
 // After each local move: a point at which the target answered NaN or +∞.
 extern "C" __global__ void __launch_bounds__(128) witness(Ladders s, Log log) {
+    wait_for_kernel_before();
     const int row = ROW, lane = LANE;
     if (row >= LADDERS * CHAINS) return;
     const double log_target = s.end_log_target[row];
@@ -25,6 +26,7 @@ extern "C" __global__ void __launch_bounds__(128) witness(Ladders s, Log log) {
 // At the end of an iteration: its page. The statistics hold this iteration alone, since they are cleared each time; a sum
 // of one exponential is that exponential.
 extern "C" __global__ void __launch_bounds__(128) note(Ladders s, Log log) {
+    wait_for_kernel_before();
     const int ladder = blockIdx.x * 4 + (threadIdx.x >> 5), lane = threadIdx.x & 31;
     if (ladder >= LADDERS) return;
     double *page = log.pages + ((*s.iteration - 1 - *log.first) * LADDERS + ladder) * PAGE;
@@ -52,6 +54,7 @@ static __device__ const bool plain_pair[CHAINS] = {PLAIN};
 
 // Before swaps are decided: journeys of plain pairs end where they began.
 extern "C" __global__ void __launch_bounds__(128) stay(Ladders s, Journeys j) {
+    wait_for_kernel_before();
     const int journey = ROW, lane = LANE;
     if (journey >= 2 * LADDERS * P) return;
     const bool forward = journey < LADDERS * P;

@@ -4,6 +4,7 @@
 
 extern "C" __global__ void __launch_bounds__(256)
     measure(const T *A, double *state, double *losses, double *partial, unsigned *ticket) {
+    wait_for_kernel_before();
     __shared__ double sums[8];
     __shared__ bool last;
     const int t = threadIdx.x;
@@ -59,6 +60,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 extern "C" __global__ void __launch_bounds__(256) adam(T *A, const double *state, T *first, T *second, T *average) {
+    wait_for_kernel_before();
     if (state[9] == 0.0) return;
     const T shrink = state[5], rate = state[6], scale = state[7], past = state[8];
     const int i = blockIdx.x * 256 + threadIdx.x;

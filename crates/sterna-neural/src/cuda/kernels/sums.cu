@@ -15,6 +15,7 @@ struct Task {
 
 extern "C" __global__ void __launch_bounds__(TILE_THREADS, 2)
     sums(T *A, const Task *tasks, const Sum *sums, const Term *terms, T *partial, unsigned *tickets) {
+    wait_for_kernel_before();
     extern __shared__ __align__(16) unsigned char shared_bytes[];
     T *shared = (T *)shared_bytes;
     const Task task = tasks[blockIdx.x];
@@ -85,6 +86,7 @@ struct Turn {
 };
 
 extern "C" __global__ void __launch_bounds__(256) turn(T *A, const Turn *turns) {
+    wait_for_kernel_before();
     __shared__ T tile[32][33];
     const Turn t = turns[blockIdx.x];
     const int x = threadIdx.x & 31, y = threadIdx.x >> 5;

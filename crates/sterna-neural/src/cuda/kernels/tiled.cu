@@ -1,21 +1,18 @@
 // Products of many rows with a weight matrix on Hopper's matrix units, where both factors lie in memory as those units
 // want them in shared memory. A tile of R rows and 32 columns is one piece of R · 128 bytes: in a row the 16-byte chunks
-// are exchanged by the row's number, so that no two lie in the same banks. So a whole tile is one bulk copy. With TERMS = 3
-// each factor is two tiles, one after the other: the numbers rounded to TF32, and what rounding left over.
+// are exchanged by the row's number, so that no two lie in the same banks. So a whole tile, or eight of its rows, is one
+// bulk copy. With TERMS = 3 each factor is two tiles, one after the other: the numbers rounded to TF32, and what rounding
+// left over.
 //
-// A block has two groups of four warps, each for 64 rows, and one warp that fetches tiles ahead of them.
+// A block has groups of four warps, each for 64 columns of the result; one thread fetches tiles ahead of all. The units see
+// the result transposed, so that a block may have any multiple of eight rows. Values have tiles of TALL rows.
 
-#define TILED_ROWS 128
 #define TILED_K 32
-#define TILED_THREADS 288
+#define TALL_LEN (TALL * TILED_K)
 #define PARTS (TERMS == 3 ? 2 : 1)
 
 static __device__ __forceinline__ int tiled_place(int row, int col) {
     return row * TILED_K + (((col >> 2) ^ (row & 7)) << 2) + (col & 3);
-}
-
-static __device__ __forceinline__ float tf32(float x) {
-    return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u);
 }
 
 // A weight matrix as tiles of `tall` rows; number (n, k) lies at from[n · along_n + k · along_k]. One block a tile.
@@ -25,6 +22,7 @@ struct Tiling {
 };
 
 extern "C" __global__ void __launch_bounds__(256) tile_weights(T *A, const Tiling *tilings, const int2 *tiles) {
+    wait_for_kernel_before();
     const Tiling t = tilings[tiles[blockIdx.x].x];
     const int number = tiles[blockIdx.x].y, blocks = (t.k + TILED_K - 1) / TILED_K;
     const int n0 = number / blocks * t.tall, k0 = number % blocks * TILED_K, length = t.tall * TILED_K;
@@ -53,125 +51,145 @@ static __device__ __forceinline__ void bulk_copy(float *to, const float *from, i
         ::"r"(shared_at(to)), "l"(from), "r"(bytes), "r"(shared_at(barrier)) : "memory");
 }
 
-static __device__ __forceinline__ unsigned long long describe(const float *p) {
-    return (shared_at(p) & 0x3FFFF) >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
+// Returns once all has been read, so that shared memory may be overwritten.
+static __device__ __forceinline__ void bulk_store(float *to, const float *from, int bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
+                 "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;"
+        ::"l"(to), "r"(shared_at(from)), "r"(bytes) : "memory");
 }
 
-// Where the first factor comes from: tiles, or rows of a value with few columns that all threads read.
+// Where rows come from that are no tiles: a value with few columns that all threads read.
 struct PlainRows {
     const float *p;
     int ld, rows, cols;
 };
 
-// WIDTH columns of the result; MULTIPLY, with its WIDTH / 2 numbers of each thread, is written for that width.
-template <int WIDTH, int STAGES, bool PLAIN> struct TiledProduct {
-    static constexpr int A_LEN = TILED_ROWS * TILED_K, B_LEN = WIDTH * TILED_K, STAGE = PARTS * (A_LEN + B_LEN);
-    float d[WIDTH / 2];
+// 64 · GROUPS columns and ROWS rows of the result; MULTIPLY, with its ROWS / 2 numbers of each thread, is written for that.
+template <int GROUPS, int ROWS, int STAGES, bool PLAIN> struct TiledProduct {
+    static constexpr int THREADS_OF_BLOCK = 128 * GROUPS;
+    // Groups that share a tile of the weights, and tiles of them.
+    static constexpr int SHARING = GROUPS < 2 ? 1 : 2, W_TILES = GROUPS / SHARING;
+    static constexpr int W_LEN = 64 * SHARING * TILED_K, R_LEN = ROWS * TILED_K;
+    static constexpr int ROWS_AT = PARTS * W_LEN * W_TILES, STAGE = ROWS_AT + PARTS * R_LEN;
+    float d[ROWS / 2];
 
     static __device__ __forceinline__ void fill(float *shared, const PlainRows &a, int count) {
         constexpr int AT_ONCE = 8;
-        const int all = TILED_ROWS * TILED_K * count;
-        for (int i0 = threadIdx.x; i0 < all; i0 += AT_ONCE * TILED_THREADS) {
+        const int all = R_LEN * count;
+        for (int i0 = threadIdx.x; i0 < all; i0 += AT_ONCE * THREADS_OF_BLOCK) {
             float x[AT_ONCE];
 #pragma unroll
             for (int e = 0; e < AT_ONCE; e++) {
-                const int i = i0 + e * TILED_THREADS, col = i % (TILED_K * count), row = i / (TILED_K * count);
+                const int i = i0 + e * THREADS_OF_BLOCK, col = i % (TILED_K * count), row = i / (TILED_K * count);
                 x[e] = row < a.rows && col < a.cols && i < all ? a.p[(I)row * a.ld + col] : 0.f;
             }
 #pragma unroll
             for (int e = 0; e < AT_ONCE; e++) {
-                const int i = i0 + e * TILED_THREADS, col = i % (TILED_K * count), row = i / (TILED_K * count);
+                const int i = i0 + e * THREADS_OF_BLOCK, col = i % (TILED_K * count), row = i / (TILED_K * count);
                 if (i >= all) break;
-                float *const to = shared + col / TILED_K * STAGE + tiled_place(row, col % TILED_K);
+                float *const to = shared + col / TILED_K * STAGE + ROWS_AT + tiled_place(row, col % TILED_K);
                 const float up = tf32(x[e]);
                 to[0] = up;
-                if constexpr (TERMS == 3) to[A_LEN] = x[e] - up;
+                if constexpr (TERMS == 3) to[R_LEN] = x[e] - up;
             }
         }
         asm volatile("fence.proxy.async.shared::cta;");
     }
 
-    // `a` and `b` are the tiles of this block's rows and columns, `count` of each.
-    __device__ __forceinline__ void run(const float *a, PlainRows plain, const float *b, int count, float *shared) {
+    // Fetches tile `s` of each factor.
+    static __device__ __forceinline__ void fetch(
+        const float *weights, const float *rows, int s, int count, float *shared, unsigned long long *full) {
+        float *const to = shared + s % STAGES * STAGE;
+        unsigned long long *const here = full + s % STAGES;
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+            ::"r"(shared_at(here)), "r"((PLAIN ? ROWS_AT : STAGE) * 4) : "memory");
+        constexpr int LEN = PARTS * W_LEN;
+        for (int tile = 0; tile < W_TILES; tile++)
+            bulk_copy(to + tile * LEN, weights + ((I)tile * count + s) * LEN, LEN * 4, here);
+        for (int part = 0; part < PARTS && !PLAIN; part++)
+            bulk_copy(to + ROWS_AT + part * R_LEN, rows + ((I)s * PARTS + part) * TALL_LEN, R_LEN * 4, here);
+    }
+
+    // `weights` and `rows` are the tiles of this block's columns and rows, `count` of each.
+    __device__ __forceinline__ void run(const float *weights, const float *rows, PlainRows plain, int count, float *shared) {
         __shared__ unsigned long long full[STAGES], empty[STAGES];
         if (threadIdx.x == 0) {
             for (int s = 0; s < STAGES; s++) {
                 asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_at(full + s)) : "memory");
-                asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" ::"r"(shared_at(empty + s)) : "memory");
+                asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_at(empty + s)), "n"(GROUPS) : "memory");
             }
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         }
+        wait_for_kernel_before();
+        if (threadIdx.x == 0)
+            for (int s = 0; s < STAGES && s < count; s++) fetch(weights, rows, s, count, shared, full);
         if constexpr (PLAIN) fill(shared, plain, count);
         __syncthreads();
-        const int group = threadIdx.x >> 7;
-        if (group == 2) {
-            if (threadIdx.x == 256)
-                for (int s = 0; s < count; s++) {
-                    const int at = s % STAGES, turn = s / STAGES;
-                    if (turn > 0) wait_for(empty + at, (turn - 1) & 1);
-                    float *const to = shared + at * STAGE;
-                    const int a_bytes = PLAIN ? 0 : PARTS * A_LEN * 4, b_bytes = PARTS * B_LEN * 4;
-                    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                        ::"r"(shared_at(full + at)), "r"(a_bytes + b_bytes) : "memory");
-                    if (!PLAIN) bulk_copy(to, a + (I)s * (PARTS * A_LEN), a_bytes, full + at);
-                    bulk_copy(to + PARTS * A_LEN, b + (I)s * (PARTS * B_LEN), b_bytes, full + at);
-                }
-            return;
-        }
 #pragma unroll
-        for (int i = 0; i < WIDTH / 2; i++) d[i] = 0.f;
-        const bool leader = (threadIdx.x & 127) == 0;
+        for (int i = 0; i < ROWS / 2; i++) d[i] = 0.f;
+        const int group = threadIdx.x >> 7;
         for (int s = 0; s < count; s++) {
             const int at = s % STAGES;
             wait_for(full + at, s / STAGES & 1);
-            const float *const x = shared + at * STAGE + group * 64 * TILED_K, *const y = shared + at * STAGE + PARTS * A_LEN;
+            const float *const w = shared + at * STAGE + group / SHARING * (PARTS * W_LEN) + group % SHARING * 64 * TILED_K;
+            const float *const x = shared + at * STAGE + ROWS_AT;
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
             for (int k = 0; k < TILED_K; k += 8) {
                 if constexpr (TERMS == 3) {
-                    MULTIPLY(d, describe(x + A_LEN + k), describe(y + k));
-                    MULTIPLY(d, describe(x + k), describe(y + B_LEN + k));
+                    MULTIPLY(d, describe(w + k), describe(x + R_LEN + k));
+                    MULTIPLY(d, describe(w + W_LEN + k), describe(x + k));
                 }
-                MULTIPLY(d, describe(x + k), describe(y + k));
+                MULTIPLY(d, describe(w + k), describe(x + k));
             }
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-            // The product before this one is done: its stage may be filled again.
+            // The product before this one is done: once all groups say so, its stage is filled again.
             asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-            if (leader && s > 0)
-                asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_at(empty + (s - 1) % STAGES)) : "memory");
+            const int before = s - 1, next = before + STAGES;
+            if (before < 0 || next >= count) continue;
+            if ((threadIdx.x & 127) == 0)
+                asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_at(empty + before % STAGES)) : "memory");
+            if (threadIdx.x == 0) {
+                wait_for(empty + before % STAGES, before / STAGES & 1);
+                fetch(weights, rows, next, count, shared, full);
+            }
+            __syncwarp();
         }
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
-        for (int i = 0; i < WIDTH / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
+        for (int i = 0; i < ROWS / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
     }
+
+    // A thread's numbers: column of the block of number i, less 8 · (i >> 1 & 1), and row, less 8 · (i >> 2) + (i & 1).
+    static __device__ __forceinline__ int first_col() { return (threadIdx.x >> 5) * 16 + (threadIdx.x >> 2 & 7); }
+    static __device__ __forceinline__ int first_row() { return 2 * (threadIdx.x & 3); }
 
     // Each number of a thread becomes f(row, column, number). Places are 64 bits wide: what is the same in all of them is
     // then computed once.
     template <class F> __device__ __forceinline__ void each(int m0, int n0, F f) {
-        if (threadIdx.x >= 256) return;
-        const int lane = threadIdx.x & 31;
-        const long long row = m0 + (threadIdx.x >> 5) * 16 + (lane >> 2), col = n0 + 2 * (lane & 3);
+        const long long row = m0 + first_row(), col = n0 + first_col();
 #pragma unroll
-        for (int i = 0; i < WIDTH / 2; i++) d[i] = f(row + (i >> 1 & 1) * 8, col + (i >> 2) * 8 + (i & 1), d[i]);
+        for (int i = 0; i < ROWS / 2; i++) d[i] = f(row + (i >> 2) * 8 + (i & 1), col + (i >> 1 & 1) * 8, d[i]);
     }
 
-    // Stores all numbers as tiles of a value with `rows` rows and `cols` columns, a multiple of 32; `to` are the tiles of
-    // this block's rows.
-    __device__ __forceinline__ void store(float *to, int m0, int n0, int rows, int cols) {
-        if (threadIdx.x >= 256) return;
-        const int lane = threadIdx.x & 31, row = (threadIdx.x >> 5) * 16 + (lane >> 2);
-        // Rows eight apart have their chunks in the same places.
-        float *const at = to + n0 / TILED_K * (PARTS * A_LEN) + row * TILED_K + 2 * (lane & 1);
-        const int chunk = (lane >> 1 & 1) ^ (row & 7);
+    // Stores all numbers as tiles of a value with `cols` columns, a multiple of 32, by way of shared memory; `to` are the
+    // tiles of this block's rows, all of which there is room for.
+    __device__ __forceinline__ void store(float *to, int n0, int cols, float *shared) {
 #pragma unroll
-        for (int i = 0; i < WIDTH / 2; i += 2) {
-            const int j = i >> 2, below = (i >> 1 & 1) * 8;
-            if (rows % TILED_ROWS && m0 + row + below >= rows) continue;
-            if (cols % WIDTH && n0 + j * 8 >= cols) continue;
-            float *const place = at + j / 4 * (PARTS * A_LEN) + below * TILED_K + ((2 * (j % 4) ^ chunk) << 2);
-            const float2 up = {tf32(d[i]), tf32(d[i + 1])};
-            *(float2 *)place = up;
-            if constexpr (TERMS == 3) *(float2 *)(place + A_LEN) = {d[i] - up.x, d[i + 1] - up.y};
+        for (int part = 0; part < PARTS; part++) {
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < ROWS / 2; i++) {
+                const int row = first_row() + (i & 1), col = first_col() + (i >> 1 & 1) * 8, below = (i >> 2) * 8;
+                const float number = part == 0 ? tf32(d[i]) : d[i];
+                shared[col / TILED_K * R_LEN + tiled_place(row, col % TILED_K) + below * TILED_K] = number;
+                d[i] -= number;
+            }
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            __syncthreads();
+            const int tile = threadIdx.x, column = n0 / TILED_K + tile;
+            if (tile < 2 * GROUPS && column * TILED_K < cols)
+                bulk_store(to + ((I)column * PARTS + part) * TALL_LEN, shared + tile * R_LEN, R_LEN * 4);
         }
     }
 };
