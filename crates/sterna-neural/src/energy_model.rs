@@ -1,6 +1,6 @@
 //! The energy model of App. D.3: a path of densities from N(0, I) to the target.
 //!
-//!   log π_s(x) = B(s) ⟨N(x, s), x⟩ + c(s) log π̃(√s x) − ½ Σᵢ pᵢ(s) xᵢ².
+//!   log π_s(x) = Σᵢ Bᵢ(s) Nᵢ(x, s) xᵢ + c(s) log π̃(√s x) − ½ Σᵢ pᵢ(s) xᵢ².
 //!
 //! The paper has one scalar network r and pᵢ = 1 − s c, c = 1 + r(1) − r(s). Here c and p come from precisions
 //! Eᵢ(s) of one mode of the target and a retreat b(s) > 0, all learned, with E₀ the largest of them:
@@ -10,6 +10,9 @@
 //! For any b this is exact, without N, for a normal of precisions Eᵢ. With b = 0 it is the paper's. Far from
 //! s = 1 the target's own landscape is too sharp: between modes its logarithm has edges that no smooth N can
 //! mend. With b > 0 the target retreats there, and N, which has no edges, takes over.
+//!
+//! Bᵢ = s(1 − s)/(1 − s + s/Eᵢ)², with the first guess of Eᵢ: N is then of the order of the modes' places at any s. With
+//! E₀ in place of Eᵢ, Nᵢ of a wide coordinate weighs so much near s = 1 that, far from all samples, it can dig a well.
 //!
 //! At s = 1 the model is the target (c = 1, p = 0, B = 0), at s = 0 a normal of unknown mass (errata E13). It
 //! can be normalised at every s whatever the parameters (errata E14): c > 0, p > 0 below s = 1, N is squashed to
@@ -232,7 +235,7 @@ pub struct Parts<'g> {
     pub share: Value<'g>,
     /// pᵢ(s), one column for each coordinate or one for all.
     pub pull: Value<'g>,
-    /// B(s) ⟨N(x, s), x⟩, one column.
+    /// Σᵢ Bᵢ(s) Nᵢ(x, s) xᵢ, one column.
     pub learned: Value<'g>,
 }
 
@@ -302,10 +305,11 @@ impl EnergyNetwork {
     /// Records all that the model needs beside the target.
     pub fn record_parts<'g>(&self, time: Value<'g>, x: Value<'g>) -> Parts<'g> {
         let (share, pull) = self.record_shares(time);
-        // B = s(1 − s)/(1 − s + s/E₀)²: N is then of the order of the modes' places at any s.
+        let variances: Vec<f64> = self.config.log_precision.iter().map(|k| (-k).exp()).collect();
         let rest = 1.0 - time;
-        let width = rest + time * self.config.largest().recip();
-        let learned = time * rest / width.square() * self.record_vector(time, x).dot(x);
+        let width = rest + time * time.graph().constant(variances.len(), &variances);
+        let weight = time * rest / width.square();
+        let learned = (weight * self.record_vector(time, x)).dot(x);
         Parts { share, pull, learned }
     }
 

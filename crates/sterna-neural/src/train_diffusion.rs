@@ -191,7 +191,7 @@ impl TrainDiffusion {
                 let variances = collected.local_variance.row(collected.schedule.chains() - 1);
                 let of = |v: &f64| if v.is_finite() { -v.clamp(1e-9, 1e9).ln() } else { 0.0 };
                 let config = self.config(&variances.iter().map(of).collect::<Vec<_>>());
-                EnergyConfig { bound: reach(&collected), ..config }
+                EnergyConfig { bound: reach(&collected, &config.field), ..config }
             }
         };
         let mut layout = Layout::new();
@@ -287,10 +287,14 @@ impl Fit for TrainDiffusion {
     }
 }
 
-/// Twice the length of the longest sample of the target chain. N is a kind of mean of samples; where it may be
-/// much longer, it can pile up mass far out that no sample was near.
-fn reach(collected: &Collected) -> f64 {
-    let length = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+/// Twice the length of the longest sample of the target chain; of its largest coordinate, where each Nᵢ has a bound
+/// of its own. N is a kind of mean of samples; where it may be much longer, it can pile up mass far out that no sample
+/// was near.
+fn reach(collected: &Collected, field: &Field) -> f64 {
+    let length = |x: &[f64]| match field {
+        Field::Additive { .. } => x.iter().fold(0.0f64, |longest, x| longest.max(x.abs())),
+        Field::Mlp { .. } | Field::Egnn { .. } => x.iter().map(|x| x * x).sum::<f64>().sqrt(),
+    };
     let longest = collected.samples[collected.schedule.pairs()].iter_rows().map(length).fold(0.0, f64::max);
     if longest.is_finite() { (2.0 * longest).clamp(1e-3, 1e6) } else { 30.0 }
 }

@@ -24,7 +24,7 @@ use crate::{Error, Real, Result};
 
 const METADATA: &str = "sterna";
 const FORMAT: &str = "sterna-transport";
-const VERSION: &str = "2";
+const VERSION: &str = "3";
 const STATE: [&str; 3] = ["training.average", "training.first", "training.second"];
 
 /// The networks of this crate, as a description that a file can hold.

@@ -315,6 +315,42 @@ fn the_energy_model_begins_with_the_diffusion_of_a_normal() {
     assert_eq!([0.0, 0.5, 1.0].map(|s| model.cost(s)), [(0, 0), (1, 1), (1, 0)]);
 }
 
+/// However large N is far from all samples, it digs no well there, in narrow coordinates or in wide ones.
+#[test]
+fn the_energy_model_has_no_wells_far_out() {
+    let (precisions, bound) = ([25.0f64, 1.0], 2.0);
+    let target = Normal::new(vec![0.0; 2], precisions.to_vec());
+    let config = EnergyConfig {
+        field: Field::Additive { dim: 2 },
+        log_precision: precisions.map(f64::ln).to_vec(),
+        bound,
+        ..EnergyConfig::small(2)
+    };
+    let mut layout = Layout::new();
+    let network = config.build(&mut layout, "energy").unwrap();
+    let mut weights = layout.initialise::<f64>(1).values().to_vec();
+    // N is as large as it can be, nearly everywhere; times alone are as at the start.
+    let field = layout.slots().filter(|slot| slot.name.starts_with("energy.vector"));
+    field
+        .flat_map(|slot| slot.offset..slot.offset + slot.len())
+        .for_each(|i| weights[i] = 4.0 * (i as f64).sin());
+    let device = Arc::new(Cpu::new(1));
+    let model = NeuralEnergyModel::new(network, Arc::new(target), Parameters::new(weights), device).unwrap();
+    let steps = 400;
+    for time in [0.1, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999] {
+        for coordinate in 0..2 {
+            let place = |k: usize| (k as f64 / steps as f64 - 0.5) * 80.0 * bound;
+            let mut x = Batch::zeros(steps + 1, 2);
+            (0..=steps).for_each(|k| x.row_mut(k)[coordinate] = place(k));
+            let mut out = Evaluation::zeros(steps + 1, 2);
+            model.evaluate(&vec![time; steps + 1], &x, &mut out).unwrap();
+            let highest =
+                (0..=steps).max_by(|&a, &b| out.log_density[a].total_cmp(&out.log_density[b])).unwrap();
+            assert!(place(highest).abs() <= bound, "s = {time}, coordinate {coordinate}: {}", place(highest));
+        }
+    }
+}
+
 /// What an additive field says of a coordinate depends on no other.
 #[test]
 fn an_additive_field_takes_coordinates_one_by_one() {

@@ -222,9 +222,8 @@ pub fn section(budget: Budget, store: &Store) -> Section {
     }
     let lost = (!lost.is_empty()).then(|| {
         Block::Text(format!(
-            "**Lost ladders.** Of 30 short ladders these are off by more than 3: {}. The alarm `missed-mode` tells. \
-             The likely cause, not yet looked into: a journey carries a replica to where the learned path, which knows only \
-             what its samples showed, has a well that the target has not, and 2,000 iterations do not bring it back. Their boxes are cut off in the chart.",
+            "**Lost ladders.** Of 30 short ladders these are off by more than 3: {}. Their boxes are cut off in the \
+             chart; alarms of the runs tell more.",
             lost.join("; ")
         ))
     });
