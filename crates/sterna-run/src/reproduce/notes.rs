@@ -16,7 +16,7 @@ pub fn introduction() -> Vec<String> {
         "**What differs.** The paper's sign errors are corrected (`docs/errata.md`): above all the backward kernels of \
          CMCD, which as printed are rejected far more often (`docs/theory.md`). The standard budget trains networks of 16 \
          to 128 units for some minutes of one core, where the paper trains 4 layers of 512 for 200,000 steps on a GPU. The \
-         full budget trains networks of the paper's sizes on batches of 512: CMCD for 60,000 steps (with 30 chains 80,000 on batches of 1,024), with a drift that has a \
+         full budget trains networks of the paper's sizes on batches of 512: CMCD for 60,000 steps (K = 5 with 30 chains: 80,000 on batches of 1,024), with a drift that has a \
          part along the score (`network.along_score`), flows for two rounds of 26,000 and 8,000 more on the round-trip loss, \
          diffusions for 24,000. \
          Also different: features of pair and time, an even mix of journeys from both ends of each pair, and a noise that \

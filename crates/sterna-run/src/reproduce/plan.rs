@@ -249,8 +249,9 @@ impl Problem {
                         ("training.steps", "26000"),
                         ("training.fine_tune", "8000"),
                     ],
-                    // Long trainings learn few samples by heart, and a batch is shared by all pairs.
-                    Method::Cmcd if chains > self.middle(budget) => &[
+                    // Long trainings learn few samples by heart, and a batch is shared by all pairs. Where little is
+                    // left to be learned for each, that matters.
+                    Method::Cmcd if chains > self.middle(budget) && row.steps == 5 => &[
                         ("training.precision", "tf32"),
                         ("training.batch", "1024"),
                         ("training.collect", "200000"),
