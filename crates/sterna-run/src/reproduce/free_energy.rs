@@ -1,6 +1,7 @@
 //! Boxes of 30 estimates of log Z (§6.3): from subsets of one run, as printed, and from independent ladders.
 
 use super::cell::{Cell, ESTIMATES, Keep, Measured};
+use super::notes;
 use super::page::{Block, Check, Section};
 use super::plan::{Method, Problem, Row};
 use super::store::Store;
@@ -250,6 +251,7 @@ pub fn section(budget: Budget, store: &Store) -> Section {
         ]
         .into_iter()
         .chain(lost)
+        .chain((budget == Budget::Standard).then(|| Block::Text(notes::INDEPENDENT.into())))
         .collect(),
         checks,
         data: data.into(),
