@@ -233,9 +233,9 @@ fn the_evaluations_of_an_engine_are_counted() {
         (results.evaluations, results.sampling_evaluations)
     };
     let (all, sampling) = evaluations(school(50));
-    // Burn-in is one journal, sampling four.
+    // Burn-in is two journals, sampling four.
     let counted = evaluations(Arc::new(School { block: 50, evaluations: 1000 }));
-    assert_eq!(counted, (all + 5000, sampling + 4000));
+    assert_eq!(counted, (all + 6000, sampling + 4000));
 }
 
 #[test]
