@@ -47,6 +47,13 @@ pub struct CmcdSize {
     pub noise: f64,
 }
 
+impl CmcdSize {
+    /// The paper's drift: an MLP of all coordinates.
+    pub const fn new(steps: usize, hidden: Hidden) -> Self {
+        Self { steps, hidden, particles: None, apart: false, along_score: false, noise: 0.1 }
+    }
+}
+
 /// What `transport.safetensors` says about a trained controlled diffusion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CmcdDescription {

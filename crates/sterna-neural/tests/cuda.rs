@@ -396,8 +396,7 @@ fn the_gpu_draws_the_batches_of_the_cpu() {
         Box::new(TrainFlow::new(path.clone(), target.clone(), size, training).unwrap())
     });
     assert_same_batches("controlled diffusion", &scattered(3), |training| {
-        let size =
-            CmcdSize { steps: 2, hidden, particles: None, apart: false, along_score: false, noise: 0.1 };
+        let size = CmcdSize::new(2, hidden);
         Box::new(TrainCmcd::new(path.clone(), target.clone(), size, training).unwrap())
     });
 }

@@ -77,8 +77,7 @@ impl Kind {
         };
         let Self::Diffusion { guard } = self else { return (path, Acceleration::None) };
         let hidden = Hidden::new(2, 16);
-        let size =
-            CmcdSize { steps: 2, hidden, particles: None, apart: false, along_score: false, noise: 0.1 };
+        let size = CmcdSize::new(2, hidden);
         let training = Training { steps: 60, batch: 32, learning_rate: 0.01, guard, ..Training::default() };
         let fit = TrainCmcd::new(path.clone(), self.target(), size, training).unwrap();
         (path, Acceleration::Fitted(Arc::new(fit)))

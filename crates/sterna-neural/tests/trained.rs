@@ -248,14 +248,7 @@ fn every_loss_trains() {
         }
     }
     for loss in [Loss::Skl, Loss::LogVariance] {
-        let size = CmcdSize {
-            steps: 3,
-            hidden: Hidden::new(2, 16),
-            particles: None,
-            apart: false,
-            along_score: false,
-            noise: 0.1,
-        };
+        let size = CmcdSize::new(3, Hidden::new(2, 16));
         let fit = TrainCmcd::new(path.clone(), Arc::new(target.clone()), size, quick(loss)).unwrap();
         let run = completed(path.clone(), settings(3), Arc::new(fit));
         assert_right(&run.results(), &[0.5, -0.3]);
@@ -282,14 +275,7 @@ fn fine_tuning_lowers_the_round_trip_loss_and_stays_exact() {
                     Arc::new(TrainFlow::new(path.clone(), target.clone(), TINY_FLOW, training).unwrap())
                 }
                 _ => {
-                    let size = CmcdSize {
-                        steps: 2,
-                        hidden: Hidden::new(2, 16),
-                        particles: None,
-                        apart: false,
-                        along_score: false,
-                        noise: 0.1,
-                    };
+                    let size = CmcdSize::new(2, Hidden::new(2, 16));
                     Arc::new(TrainCmcd::new(path.clone(), target.clone(), size, training).unwrap())
                 }
             };
@@ -308,14 +294,7 @@ fn fine_tuning_lowers_the_round_trip_loss_and_stays_exact() {
 #[test]
 fn particles_get_a_drift_that_helps() {
     let path: Arc<dyn AnnealingPath> = Arc::new(Geometric::from_standard_normal(Dw4));
-    let size = CmcdSize {
-        steps: 1,
-        hidden: Hidden::new(1, 16),
-        particles: Some(Particles::DW4),
-        apart: false,
-        along_score: false,
-        noise: 0.1,
-    };
+    let size = CmcdSize { particles: Some(Particles::DW4), ..CmcdSize::new(1, Hidden::new(1, 16)) };
     let training =
         Training { steps: 150, fine_tune: 20, batch: 64, learning_rate: 5e-3, ..Training::default() };
     let fit = TrainCmcd::new(path.clone(), Arc::new(Dw4), size, training.clone()).unwrap();
@@ -356,14 +335,7 @@ fn targets_of_users_are_trained_on_and_counted() {
         (fitting.finish().unwrap().report, asked)
     };
     for (loss, each) in [(Loss::LogVariance, 3), (Loss::Skl, 3 + 2 * 2)] {
-        let size = CmcdSize {
-            steps: 2,
-            hidden: Hidden::new(2, 16),
-            particles: None,
-            apart: false,
-            along_score: false,
-            noise: 0.1,
-        };
+        let size = CmcdSize::new(2, Hidden::new(2, 16));
         let training = Training { steps: 20, ..quick(loss) };
         let target = counted();
         let fit = TrainCmcd::new(path.clone(), host_target(target.clone()), size, training).unwrap();
@@ -378,14 +350,7 @@ fn targets_of_users_are_trained_on_and_counted() {
     // In the first step the flow is the identity, so that journeys end where they start.
     assert_eq!(asked + 2 * 64, report.target_evaluations);
 
-    let size = CmcdSize {
-        steps: 3,
-        hidden: Hidden::new(2, 16),
-        particles: None,
-        apart: false,
-        along_score: false,
-        noise: 0.1,
-    };
+    let size = CmcdSize::new(3, Hidden::new(2, 16));
     let target = host_target(counted());
     let fit = TrainCmcd::new(path.clone(), target, size, quick(Loss::LogVariance)).unwrap();
     let run = completed(path.clone(), settings(3), Arc::new(fit));
@@ -411,14 +376,7 @@ fn a_fit_goes_on_where_it_was_left_and_comes_back_from_its_record() {
     let (target, path) = normal();
     let collected = collected();
     let target = Arc::new(target);
-    let size = CmcdSize {
-        steps: 2,
-        hidden: Hidden::new(1, 8),
-        particles: None,
-        apart: false,
-        along_score: false,
-        noise: 0.1,
-    };
+    let size = CmcdSize::new(2, Hidden::new(1, 8));
     let training = || Training { steps: 40, fine_tune: 20, ..quick(Loss::Skl) };
     let fits: [Arc<dyn Fit>; 2] = [
         Arc::new(TrainFlow::new(path.clone(), target.clone(), TINY_FLOW, training()).unwrap()),
@@ -605,14 +563,7 @@ fn unevenness(results: &Results) -> f64 {
 fn chains_move_between_rounds_to_where_rejections_are_even() {
     let (target, path) = two_modes();
     let training = || Training { steps: 300, ..quick(Loss::Skl) };
-    let size = CmcdSize {
-        steps: 2,
-        hidden: Hidden::new(2, 16),
-        particles: None,
-        apart: false,
-        along_score: false,
-        noise: 0.1,
-    };
+    let size = CmcdSize::new(2, Hidden::new(2, 16));
     let fits: [Arc<dyn Fit>; 2] = [
         Arc::new(TrainFlow::new(path.clone(), Arc::new(target.clone()), TINY_FLOW, training()).unwrap()),
         Arc::new(TrainCmcd::new(path.clone(), Arc::new(target.clone()), size, training()).unwrap()),

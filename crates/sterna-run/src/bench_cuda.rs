@@ -155,14 +155,7 @@ fn path() -> Arc<dyn AnnealingPath> {
 }
 
 fn cmcd_steps(precision: Precision, steps: usize) -> f64 {
-    let size = CmcdSize {
-        steps,
-        hidden: Hidden::new(4, 512),
-        particles: None,
-        apart: false,
-        along_score: false,
-        noise: 0.1,
-    };
+    let size = CmcdSize::new(steps, Hidden::new(4, 512));
     let fit = TrainCmcd::new(path(), Arc::new(Gmm::paper(DIM)), size, training(precision));
     steps_per_second(&fit.expect("settings of the paper"))
 }

@@ -1,18 +1,43 @@
-//! A run that changes its path: along a learned one once that is fitted, and back if it does worse.
+//! A run fits an accelerator: samples go to the fit, the path may change to a learned one, and back if that does worse.
 
-use super::{PlainStage, Run, Shard, Stage, explorer};
-use crate::acceleration::Fitted;
+use super::{Criterion, Run, Shard, Stage, explorer};
+use crate::acceleration::{Acceleration, CollectRecord, Collected, Fitted, PairReport};
 use crate::accelerator::Accelerator;
 use crate::accelerators::Identity;
 use crate::estimates::round_trip_rate;
+use crate::explorers::StepSizes;
 use crate::iteration::Sampler;
-use crate::records::Counts;
+use crate::records::{Counts, TuningRecord};
+use crate::schedule::Schedule;
 use crate::streams::Phase;
 use crate::{Batch, Result};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Round trips that make a count of them trustworthy.
 const ENOUGH: u64 = 20;
+
+/// Plain swaps on the tuned ladder, as the first samples for a fit were collected: what an accelerator is
+/// held against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlainStage {
+    /// Iterations.
+    pub iterations: u64,
+    /// Round trips of all ladders.
+    pub round_trips: u64,
+    /// Target evaluations.
+    pub evaluations: u64,
+    /// Target evaluations of the tuning before.
+    pub tuning_evaluations: u64,
+    /// Rejection rate of each pair.
+    pub rejection_rates: Vec<f64>,
+    /// The tuned schedule.
+    pub schedule: Schedule,
+    /// The tuned step sizes.
+    pub sizes: StepSizes,
+    /// λ(β) at each chain.
+    pub local_barriers: Vec<f64>,
+}
 
 impl PlainStage {
     /// Round trips an iteration and ladder: as counted, where local moves kept their number below what the
@@ -27,6 +52,40 @@ impl PlainStage {
 }
 
 impl Run {
+    /// End of collecting: the samples go to the fit.
+    pub(super) fn begin_fit(&mut self) -> Result<()> {
+        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
+        let (chains, dim) = (self.settings.chains, self.sampler.path.dim());
+        let records = self.shards.iter().map(|s| &s.tuning);
+        self.local_barriers = TuningRecord::local_barriers(records.clone(), chains);
+        self.barrier_schedule = self.sampler.schedule.clone();
+        let mut local_variance = TuningRecord::information(records, chains, dim);
+        local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
+        if let Some(before) = self.plain.clone().filter(|_| self.fits == 0) {
+            self.plain = Some(PlainStage {
+                iterations: self.stage_iterations,
+                round_trips: self.round_trips() - before.round_trips,
+                evaluations: self.evaluations() - before.tuning_evaluations,
+                rejection_rates: Counts::rejection_rates(self.tuning_counts(), chains),
+                local_barriers: self.local_barriers.clone(),
+                ..before
+            });
+        }
+        let collected = Arc::new(Collected {
+            round: self.fits,
+            schedule: self.sampler.schedule.clone(),
+            samples: CollectRecord::samples(self.shards.iter().map(|s| &s.collecting), chains, dim),
+            local_barrier: self.local_barriers.clone(),
+            local_variance,
+        });
+        for shard in &mut self.shards {
+            shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
+        }
+        self.fitting = Some(fit.begin(collected.clone(), self.fitted.as_ref())?);
+        self.collected = Some(collected);
+        Ok(())
+    }
+
     /// The accelerator is made and frozen; a learned path is tuned again.
     pub(super) fn finish_fit(&mut self) -> Result<()> {
         let Some(fitting) = self.fitting.take() else { return Ok(()) };
@@ -68,6 +127,20 @@ impl Run {
         }
         self.enter(Stage::Retuning(0));
         Ok(())
+    }
+
+    /// Between rounds of fitting, chains move to where the swaps of the accelerator so far would be rejected equally
+    /// often: where it has learned much they may lie farther apart.
+    fn spread_chains(&mut self) -> Result<()> {
+        let Some(fitted) = self.fitted.as_ref().filter(|_| self.fits < self.settings.fits) else {
+            return Ok(());
+        };
+        let rejections: Vec<f64> = fitted.report.pairs.iter().map(PairReport::used).collect();
+        let known = rejections.len() == self.sampler.schedule.pairs();
+        if !known || self.settings.criterion == Criterion::Fixed {
+            return Ok(());
+        }
+        self.move_chains(self.sampler.schedule.equalise_rejections(&rejections))
     }
 
     /// Goes back to plain swaps on the first path if a learned one, tuned, allows fewer round trips than they made: judged on
