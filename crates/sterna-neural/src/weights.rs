@@ -199,7 +199,9 @@ pub fn from_bytes<D: DeserializeOwned>(bytes: Vec<u8>, origin: &str) -> Result<S
     }
     let version = metadata.get("version").map_or("none", String::as_str);
     if version != VERSION {
-        return Err(format(format!("its version is {version}, this program reads {VERSION}")));
+        return Err(format(format!(
+            "its version is {version}, this program reads {VERSION}: train it again"
+        )));
     }
     let tensors =
         SafeTensors::deserialize(&bytes).map_err(|e| format(format!("truncated or damaged ({e})")))?;

@@ -14,7 +14,7 @@ use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::transport::Drift;
 use sterna_neural::{
     Candidate, CmcdSize, Compute, DiffusionSize, FlowSize, Hidden, LadderEngines, Loss, Made, Particles,
-    Precision, TrainCmcd, TrainDiffusion, TrainFlow, Training, Trial, load_transport,
+    Precision, TrainCmcd, TrainDiffusion, TrainFlow, Training, Trial, load_transport, with_stand_in,
 };
 
 /// Path and accelerator of a config, and K.
@@ -344,8 +344,9 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
             let size = FlowSize { layers, hidden: Hidden::new(2, width) };
             let graph_target = builtin::graph_target(&config.target)?;
             let training = training(config, FLOW_STEPS, 0)?;
-            let fit = TrainFlow::new(path.clone(), graph_target, size, training);
-            let acceleration = Acceleration::Fitted(Arc::new(fit.map_err(impossible)?));
+            let fit =
+                with_stand_in(training, |t| TrainFlow::new(path.clone(), graph_target.clone(), size, t));
+            let acceleration = Acceleration::Fitted(fit.map_err(impossible)?);
             Plan { path, acceleration, steps: steps(config, 1, 1..=1)? }
         }
         "cmcd" if accelerator.drift.is_none() => {
@@ -370,8 +371,8 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     along_score: !on_trial && config.network.along_score.unwrap_or(particles.is_none()),
                     noise: accelerator.noise,
                 };
-                let fit = TrainCmcd::new(path.clone(), graph_target.clone(), size, training);
-                Ok(Arc::new(fit.map_err(impossible)?))
+                with_stand_in(training, |t| TrainCmcd::new(path.clone(), graph_target.clone(), size, t))
+                    .map_err(impossible)
             };
             let acceleration = better_of(config, particles, DRIFT_LEAD, settings, make)?;
             Plan { path, acceleration, steps }
@@ -453,8 +454,11 @@ pub fn plan(config: &Config, target: Arc<dyn Target>) -> Result<Plan, JobError> 
                     };
                     let hidden = Hidden::new(layers, width);
                     let size = DiffusionSize { steps, integrator, hidden, waves, particles, apart };
-                    let fit = TrainDiffusion::new(path.clone(), target.clone(), size, training);
-                    Ok(Arc::new(fit.map_err(impossible)?.with_recorded(graph_target.clone())))
+                    let make = |training| {
+                        let fit = TrainDiffusion::new(path.clone(), target.clone(), size, training)?;
+                        Ok(fit.with_recorded(graph_target.clone()))
+                    };
+                    with_stand_in(training, make).map_err(impossible)
                 })?;
             Plan { path, acceleration, steps }
         }

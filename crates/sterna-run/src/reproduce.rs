@@ -256,9 +256,9 @@ mod tests {
                     let target = builtin::target(&cell.config.target).expect("a target of the paper");
                     accelerators::plan(&cell.config, target).map(drop).expect("a cell can be run");
                 }
-                let needed =
-                    cell.transport_of.as_ref().map(|name| named(name).expect("made by some experiment"));
-                assert!(needed.is_none_or(|c| c.config.trains()), "{} gets no transport", cell.name);
+                let Some(source) = &cell.transport_of else { continue };
+                let maker = named(&source.cell).expect("made by some experiment");
+                assert!(maker.config.trains() && maker.as_source() == *source, "{}", cell.name);
             }
         }
     }
@@ -275,7 +275,7 @@ mod tests {
         let names: Vec<&str> = some.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["dw-cmcd-k5-n10-s1", "dw-cmcd-k5-n10-s1-independent"]);
 
-        let done = &cells[0];
+        let done = &some[1];
         let measured = Measured {
             cell: done.clone(),
             sterna: "0".into(),
@@ -290,6 +290,9 @@ mod tests {
         let mut other = done.clone();
         other.config.run.iterations += 1;
         assert!(store.get(&other).is_none());
+        let mut trained_otherwise = done.clone();
+        trained_otherwise.transport_of.as_mut().unwrap().config.training.steps = Some(7);
+        assert!(store.get(&trained_otherwise).is_none());
         std::fs::write(&file, b"{\"cell\": ").unwrap();
         assert!(store.get(done).is_none(), "half a file is no result");
     }

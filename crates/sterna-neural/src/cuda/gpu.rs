@@ -54,7 +54,7 @@ fn failed(what: &str) -> impl FnOnce(DriverError) -> Error {
             (sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY, _) => {
                 let (free, total) = result::mem_get_info().unwrap_or((0, 0));
                 format!(
-                    "out of memory: {} of {} MiB are free; a smaller training.batch or network needs less",
+                    "out of memory: {} of {} MiB are free; a smaller training.batch or network needs less, and fewer chains.ensembles where sampling runs there",
                     free >> 20,
                     total >> 20
                 )

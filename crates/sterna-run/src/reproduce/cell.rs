@@ -22,13 +22,27 @@ pub struct Cell {
     pub config: Config,
     /// The cell whose trained transport is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transport_of: Option<String>,
+    pub transport_of: Option<Source>,
     /// What is kept beside the summary.
     #[serde(default)]
     pub keep: Keep,
 }
 
+/// Where a transport comes from. With the config, so that another training is another source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// Name of the cell that trains it.
+    pub cell: String,
+    /// What was run there.
+    pub config: Box<Config>,
+}
+
 impl Cell {
+    /// As what trains the transport of another one.
+    pub fn as_source(&self) -> Source {
+        Source { cell: self.name.clone(), config: Box::new(self.config.clone()) }
+    }
+
     /// What it will cost, roughly and in no particular unit: for telling how much remains.
     pub fn cost(&self) -> f64 {
         let config = &self.config;

@@ -43,7 +43,7 @@ fn independent(problem: Problem, row: Row, chains: usize, budget: Budget) -> Cel
     }
     let keep = Keep { ladders: true, ..Keep::default() };
     let name = format!("{}-independent", table.name);
-    let transport_of = trained.then(|| table.transport_of.unwrap_or(table.name));
+    let transport_of = trained.then(|| table.transport_of.clone().unwrap_or_else(|| table.as_source()));
     Cell { name, config, keep, transport_of }
 }
 

@@ -316,7 +316,7 @@ impl Problem {
         let trained = (Row { method: Method::Diffusion, steps: 5 }, self.middle(budget));
         if row.method == Method::Diffusion && (row, chains) != trained {
             out.config.training = Default::default();
-            out.transport_of = Some(self.cell(trained.0, trained.1, seed, budget).name);
+            out.transport_of = Some(self.cell(trained.0, trained.1, seed, budget).as_source());
         }
         out
     }

@@ -102,8 +102,11 @@ impl Store {
     /// first, so that none is left to run alone at the end.
     pub fn missing(&self, cells: &[Cell], wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
         let lacking: Vec<&Cell> = cells.iter().filter(|c| wanted(c) && self.get(c).is_none()).collect();
-        let is_needed = |cell: &Cell| lacking.iter().any(|c| c.transport_of.as_ref() == Some(&cell.name));
-        let is_first = |cell: &Cell| is_needed(cell) && !self.transport(&cell.name).exists();
+        let is_needed = |cell: &Cell| {
+            lacking.iter().filter_map(|c| c.transport_of.as_ref()).any(|source| source.cell == cell.name)
+        };
+        let is_made = |cell: &Cell| self.get(cell).is_some() && self.transport(&cell.name).exists();
+        let is_first = |cell: &Cell| is_needed(cell) && !is_made(cell);
         let mut out: Vec<Cell> =
             cells.iter().filter(|c| is_first(c) || lacking.contains(c)).cloned().collect();
         out.sort_by(|a, b| is_first(b).cmp(&is_first(a)).then(b.cost().total_cmp(&a.cost())));
@@ -114,7 +117,7 @@ impl Store {
         let open = |name: &String| {
             waiting.iter().map(|c| &c.name).chain(working.iter().map(|w| &w.cell.name)).any(|n| n == name)
         };
-        cell.transport_of.as_ref().is_none_or(|name| !open(name))
+        cell.transport_of.as_ref().is_none_or(|source| !open(&source.cell))
     }
 
     /// Makes all that lacks, `jobs` at a time, by this program itself. The watcher hears of each that ends.
@@ -174,7 +177,7 @@ impl Store {
         }
         fs::create_dir_all(&folder).map_err(JobError::file("create", &folder))?;
         write_whole(&file, &text)?;
-        let transport = cell.transport_of.as_ref().map(|name| self.transport(name));
+        let transport = cell.transport_of.as_ref().map(|source| self.transport(&source.cell));
         let mut command = Command::new(program);
         command.arg("measure-cell").arg(&folder).args(transport).stdin(Stdio::null()).stdout(Stdio::null());
         // A group of its own: a terminal's Ctrl-C reaches this program alone, which passes it on once.

@@ -53,8 +53,8 @@ pub fn results(store: &Store, problem: Problem, row: Row, chains: usize, budget:
         let cell = problem.cell(row, chains, seed, budget);
         let mut summary = store.get(&cell)?.summary;
         // A transport that was made elsewhere cost as much as if it had been made here.
-        if let Some(name) = &cell.transport_of {
-            let making = store.read(name)?.summary;
+        if let Some(source) = &cell.transport_of {
+            let making = store.read(&source.cell)?.summary;
             for part in ["collecting_s", "training_s"] {
                 summary["time"]["processor"][part] = making["time"]["processor"][part].clone();
             }
