@@ -138,7 +138,7 @@ struct ReproduceArgs {
     /// fig-neural-samplers, fig-many-well, fig-ou, or all
     #[arg(default_value = "all")]
     name: String,
-    /// quick (minutes), standard (an hour or several; what the docs show), full (the paper's own)
+    /// quick (minutes), standard (an hour or several; what the docs show), full (networks of the paper's sizes, for a GPU)
     #[arg(long, default_value = "quick")]
     budget: String,
     /// Folder for the page and the results

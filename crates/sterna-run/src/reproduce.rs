@@ -32,9 +32,9 @@ use store::Store;
 pub enum Budget {
     /// A minute or so: whether the whole machinery still works.
     Quick,
-    /// Less than 45 minutes on two cores for each experiment: what the docs show.
+    /// What the docs show: on two cores about 45 minutes for each experiment, given the runs it shares with others.
     Standard,
-    /// The paper's networks and training steps.
+    /// Networks of the paper's sizes, trained until more steps bring little: for a GPU.
     Full,
 }
 

@@ -285,7 +285,6 @@ impl<T: Real> TrainingLoop<T> for CudaTraining<T> {
         self.prepare(rows)?;
         let record = !self.prepared().built.calls_host();
         if record && self.prepared().many.is_none() {
-            // Once without a graph, lest something be set up for the first time while recording: a step less to do.
             let one = self.gpu.record(|| self.queue_steps(1))?;
             let many = self.gpu.record(|| self.queue_steps(STEPS_AT_ONCE))?;
             let prepared = self.prepared.as_mut().expect("prepared");

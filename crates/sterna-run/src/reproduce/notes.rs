@@ -23,7 +23,8 @@ pub fn introduction() -> Vec<String> {
          shrinks as chains close up (errata E8, E9). How much each of these adds was not measured here. Step \
          sizes, leapfrog steps, numbers of chains and iterations are the paper's, except in the rows that say otherwise. \
          Standard errors are of the mean over seeds (trained rows: two, but one of diffusions with 30 chains of ManyWell-32 and DW-4 and of the full budget; \
-         other rows: four), training included. Processor-seconds are of one core."
+         other rows and those of molecules: four), training included. Processor-seconds are of one core, except \
+         for CMCD in the full budget, which also samples on a GPU that eight runs share: there they say little."
             .into(),
     ]
 }
@@ -65,7 +66,8 @@ pub const HONEST: &str = "What the paper leaves out. Round trips per million tar
 pub const INDEPENDENT: &str = "**CMCD on independent ladders.** Its journeys lead along the path of plain swaps, between the same chains, and most of \
      the spread is what the local moves of those chains have not yet forgotten: with 40 local moves an iteration \
      (`explorer.steps`) in place of one, the spread of DW-4 with 10 chains falls to 0.055 (PT) and 0.040 (K = 5). So half of the \
-     rejections does not mean half of the spread. Tried on DW-4 with 10 chains (PT, K = 5): other random numbers 0.151, 0.103; \
+     rejections does not mean half of the spread. Tried (`sterna measure-cell` on the `cell.json` of a figure's run with one setting \
+     changed) on DW-4 with 10 chains (PT, K = 5): other random numbers 0.151, 0.103; \
      five local moves 0.103, 0.078; a burn-in of 10,000 and of 5,000 iterations 0.158, 0.106; four times the training, K = 5 0.100. \
      On ManyWell-32 with 10 chains: 20 local moves 0.126, 0.104; three times the training, K = 5 0.204. Diffusions, which \
      have a path of their own, reach a third of PT's spread or less.";
@@ -82,7 +84,8 @@ pub fn shortfalls(problem: Problem, budget: Budget, short: &[(Row, usize, Mean, 
     let cells: Vec<String> = short
         .iter()
         .map(|(row, chains, ours, theirs)| {
-            format!("{} with {chains} chains ({:.0} against {theirs:.0})", row.title(), ours.value)
+            let [ours, theirs] = [ours.value, *theirs].map(|r| count(r.round() as u64));
+            format!("{} with {chains} chains ({ours} against {theirs})", row.title())
         })
         .collect();
     out += &cells.join(", ");

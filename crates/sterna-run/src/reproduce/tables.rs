@@ -262,23 +262,28 @@ fn exactness<'a>(places: impl Iterator<Item = &'a Place<'a>>) -> Vec<Check> {
     out
 }
 
-/// The molecule itself: free energy over φ and ψ, and populations of the basins, by the first row that crosses often.
+/// The molecule itself: free energy over φ and ψ, and populations of the basins over seeds, by the first row that
+/// crosses often.
 fn molecule(budget: Budget, store: &Store) -> Vec<Block> {
     let row = Row { method: Method::Affine, steps: 1 };
     let Some(found) = store.get(&Problem::Alanine.cell(row, 4, 1, budget)) else { return vec![] };
     let mut out = Vec::new();
     if let Some(chart) = sections::molecule::map(0, &found.kept.map) {
         out.push(Block::Text(format!(
-            "Free energy over φ and ψ at 300 K, and populations, by {}:",
+            "Free energy over φ and ψ at 300 K (seed 1), and populations (all seeds), by {}:",
             row.title()
         )));
         out.push(Block::Charts(vec![chart]));
     }
-    let basins = found.summary["molecule"]["residues"][0]["basins"].as_object();
-    let rows = basins.into_iter().flatten().map(|(name, basin)| {
-        let [share, error] =
-            ["population", "standard_error"].map(|key| basin[key].as_f64().unwrap_or(f64::NAN));
-        vec![name.clone(), with_error(share, error)]
+    fn basins(summary: &Value) -> &Value {
+        &summary["molecule"]["residues"][0]["basins"]
+    }
+    let seeds = results(store, Problem::Alanine, row, 4, budget);
+    let rows = basins(&found.summary).as_object().into_iter().flatten().map(|(name, basin)| {
+        let mean = Mean::of(seeds.iter().map(|seed| number_at(&basins(seed)[name], "population")));
+        // The spread between seeds is the better witness of rare crossings; one seed has its own alone.
+        let error = if seeds.len() > 1 { mean.error } else { number_at(basin, "standard_error") };
+        vec![name.clone(), with_error(mean.value, error)]
     });
     let rows: Vec<Vec<String>> = rows.collect();
     if !rows.is_empty() {
