@@ -8,6 +8,7 @@
 pub mod accelerators;
 pub mod broken;
 pub mod euler;
+pub mod extended;
 pub mod invariance;
 pub mod ladders;
 pub mod moves;

@@ -14,12 +14,12 @@ use sterna::accelerators::{
 };
 use sterna::estimates::round_trip_rate;
 use sterna::explorers::{Hmc, StepSizes};
-use sterna::path::{AnnealingPath, Points};
 use sterna::records::SamplingRecord;
-use sterna::streams::{Phase, PhaseKey, RowStream, Streams};
+use sterna::streams::{Phase, Streams};
 use sterna::targets::{Gmm, Normal};
 use sterna::transports::Affine;
-use sterna::{Batch, Ensemble, IndexProcess, Result, Schedule, Workspace, iterate};
+use sterna::{Ensemble, IndexProcess, Schedule, Workspace, iterate};
+use sterna_testkit::extended::{Extended, ExtendedLadder};
 use sterna_testkit::moves::{depart, points_of, sampler};
 use sterna_testkit::p_values::{log_gamma, mean_and_error, normal_cdf, z_test, z_test_at_most_zero};
 use sterna_testkit::{
@@ -415,88 +415,6 @@ fn rejections_tend_to_those_of_the_continuous_process() {
     );
     verdict.require(coarse.0 > 20.0 * coarse.1, "the excess at 8 steps is seen clearly");
     verdict.assert_passed();
-}
-
-/// π_ex of App. B.6: chain n's law at x^n, forward kernels above it, backward kernels below it; the
-/// kernels are one-step controlled diffusions without drift on a one-dimensional ladder, written out.
-struct Extended {
-    ladder: GaussianLadder,
-    schedule: Schedule,
-    noise: f64,
-}
-
-impl Extended {
-    /// Mean of the kernel that leaves chain n.
-    fn mean(&self, chain: usize, x: f64) -> f64 {
-        let (mean, precision) = self.ladder.moments(self.schedule.betas()[chain], 0);
-        x - self.noise * precision * (x - mean)
-    }
-
-    fn log_kernel(&self, chain: usize, from: f64, to: f64) -> f64 {
-        let variance = 2.0 * self.noise;
-        -0.5 * (to - self.mean(chain, from)).powi(2) / variance
-            - 0.5 * (std::f64::consts::TAU * variance).ln()
-    }
-
-    fn log_density(&self, chain: usize, x: &[f64]) -> f64 {
-        let (mean, precision) = self.ladder.moments(self.schedule.betas()[chain], 0);
-        let up = (chain + 1..x.len()).map(|i| self.log_kernel(i - 1, x[i - 1], x[i]));
-        let down = (0..chain).map(|j| self.log_kernel(j + 1, x[j + 1], x[j]));
-        let own =
-            -0.5 * precision * (x[chain] - mean).powi(2) + 0.5 * (precision / std::f64::consts::TAU).ln();
-        own + up.sum::<f64>() + down.sum::<f64>()
-    }
-
-    fn chain(&self, beta: f64) -> usize {
-        self.schedule.betas().iter().position(|&b| b == beta).unwrap()
-    }
-}
-
-/// Only what a plain swap asks of a path.
-impl AnnealingPath for Extended {
-    fn dim(&self) -> usize {
-        self.schedule.chains()
-    }
-    fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
-        for (i, &beta) in betas.iter().enumerate() {
-            points.log_density[i] = self.log_density(self.chain(beta), points.x.row(i));
-        }
-        Ok(())
-    }
-    fn slopes(&self, _betas: &[f64], _points: &Points, _out: &mut [f64]) -> Result<()> {
-        unreachable!("swaps need no slopes")
-    }
-    fn draw_reference(&self, _: &Streams, _: PhaseKey, _: u64, _: &[u32], _: &mut Batch) {
-        unreachable!("swaps draw nothing")
-    }
-    fn log_z(&self) -> Option<f64> {
-        Some(0.0)
-    }
-    fn evaluations(&self) -> u64 {
-        0
-    }
-}
-
-struct ExtendedLadder(Arc<Extended>);
-
-impl ExactLadder for ExtendedLadder {
-    fn path(&self) -> Arc<dyn AnnealingPath> {
-        self.0.clone()
-    }
-    fn draw(&self, beta: f64, stream: &mut RowStream, x: &mut [f64]) {
-        let chain = self.0.chain(beta);
-        self.0.ladder.draw(beta, stream, &mut x[chain..=chain]);
-        let scale = (2.0 * self.0.noise).sqrt();
-        for i in chain + 1..x.len() {
-            x[i] = self.0.mean(i - 1, x[i - 1]) + scale * stream.normal();
-        }
-        for j in (0..chain).rev() {
-            x[j] = self.0.mean(j + 1, x[j + 1]) + scale * stream.normal();
-        }
-    }
-    fn log_z(&self, _beta: f64) -> Option<f64> {
-        Some(0.0)
-    }
 }
 
 /// App. B.6, Proposition 5: accelerated swaps are plain swaps on the extended space. Path by path, the log-weight is

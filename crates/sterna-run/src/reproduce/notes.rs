@@ -110,11 +110,6 @@ fn reason(problem: Problem, row: Row) -> Option<&'static str> {
              the latter, so with few chains a learned path does better than the diffusion's own, and the paper's did \
              better still. The means of the mixture, of which only the law is known (errata E19), may play a part.",
         ),
-        (Problem::ManyWell, Method::Diffusion) => Some(
-            "Diffusions of ManyWell-32 with 30 chains are one seed. Its ladder for K = 1 was tuned badly: two pairs reject 0.46 \
-             where the others reject 0.23, and of what the rejections allow it makes 0.70. With seed 2 all pairs reject 0.21, \
-             and 15,000 iterations made 844 round trips, 5,627 in 100,000. K = 2 is 2% below.",
-        ),
         (Problem::Dw4, Method::Diffusion) => Some(
             "The energy model of DW-4 has 16 units to save time; one of 32 made 4% more round trips with K = 5 and 10 chains \
              (16,674 against 15,996) and took twice as long.",
