@@ -5,12 +5,9 @@
 //! Torsions of peptide bonds and methyl groups move by monotone maps of their own marginals, φ and ψ of a residue by
 //! a map of their joint distribution; others stay.
 
-use super::circle::{CircleMap, CircleModel, Cut};
-use super::regression::Ridge;
+use super::circle::CircleMap;
 use super::torus::{PARAMETERS as TORUS_PARAMETERS, TorusMap};
-use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures, circular_mean, wrap};
-use crate::bond_graph::TorsionKind;
-use crate::internal::{CoordinateKind, InternalCoordinates};
+use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures};
 use crate::kernel::Atom;
 use crate::lane_math::{Lane, sin_cos, wrap_lanes};
 use crate::{Molecule, MoleculeError};
@@ -19,11 +16,11 @@ use sterna::Batch;
 use sterna::lanes::{Kernel, Lanes, Portable, WIDTH, dispatch, exp, ln};
 use sterna::transport::{Flow, Interval};
 
-/// Multiples of each soft torsion among the features.
-const HARMONICS: usize = 3;
+mod features;
+mod fit;
 
-/// Ridge penalty: as if so many samples had shown no dependence on a feature.
-const PENALTY: f64 = 30.0;
+use features::Features;
+use fit::{circle_model, fit_residue, fit_soft, fit_stiff, position, residues, soft_and_stiff};
 
 /// Slopes of the torsions' maps are taken over this much either side: about a cell of the joint map, whose slopes jump
 /// from cell to cell.
@@ -60,99 +57,6 @@ struct Stiff {
     drift: f64,
     /// Features of the torsions nearby, with their coefficients.
     weights: Vec<(usize, f64)>,
-}
-
-/// A stiff coordinate depends on torsions about axes at most this many bonds away.
-const REACH: usize = 1;
-
-/// Trigonometric polynomials of the soft torsions: each alone, and neighbours in pairs.
-#[derive(Clone, Debug)]
-struct Features {
-    soft: usize,
-    pairs: Vec<(usize, usize)>,
-}
-
-impl Features {
-    fn new(internal: &InternalCoordinates, soft: &[usize]) -> Self {
-        let axis = |c: usize| &internal.coordinates()[c].atoms[1..3];
-        let mut pairs = Vec::new();
-        for (j, &b) in soft.iter().enumerate() {
-            for (i, &a) in soft[..j].iter().enumerate() {
-                if axis(a).iter().any(|atom| axis(b).contains(atom)) {
-                    pairs.push((i, j));
-                }
-            }
-        }
-        Self { soft: soft.len(), pairs }
-    }
-
-    fn count(&self) -> usize {
-        1 + 2 * HARMONICS * self.soft + 4 * self.pairs.len()
-    }
-
-    /// The constant, and the features that involve only the wanted torsions.
-    fn of(&self, wanted: impl Fn(usize) -> bool) -> Vec<usize> {
-        let alone = (0..self.soft).flat_map(|torsion| {
-            let first = 1 + 2 * HARMONICS * torsion;
-            wanted(torsion).then_some(first..first + 2 * HARMONICS).into_iter().flatten()
-        });
-        let together = self.pairs.iter().enumerate().flat_map(|(k, &(a, b))| {
-            let first = 1 + 2 * HARMONICS * self.soft + 4 * k;
-            (wanted(a) && wanted(b)).then_some(first..first + 4).into_iter().flatten()
-        });
-        std::iter::once(0).chain(alone).chain(together).collect()
-    }
-
-    /// Those that a stiff coordinate depends on.
-    fn near(&self, internal: &InternalCoordinates, c: usize, soft: &[usize]) -> Vec<usize> {
-        let near = internal.axes_within(REACH, c, soft);
-        self.of(|torsion| near[torsion])
-    }
-
-    /// Writes the features of torsions given by their sines and cosines.
-    #[inline(always)]
-    fn write<L: Lanes>(&self, sin_cos: impl Fn(usize) -> (L, L), mut write: impl FnMut(usize, L)) {
-        write(0, L::splat(1.0));
-        let mut next = 1;
-        for torsion in 0..self.soft {
-            let (s, c) = sin_cos(torsion);
-            let (mut sn, mut cn) = (s, c);
-            for _ in 0..HARMONICS {
-                write(next, cn);
-                write(next + 1, sn);
-                next += 2;
-                (cn, sn) = (cn * c - sn * s, sn * c + cn * s);
-            }
-        }
-        for &(a, b) in &self.pairs {
-            let ((sa, ca), (sb, cb)) = (sin_cos(a), sin_cos(b));
-            for (k, product) in [ca * cb, ca * sb, sa * cb, sa * sb].into_iter().enumerate() {
-                write(next + k, product);
-            }
-            next += 4;
-        }
-    }
-
-    /// From a gradient in the features to one in the torsions.
-    fn pull_back(&self, soft: &[f64], adjoint: &[f64], out: &mut [f64]) {
-        let mut next = 1;
-        for (torsion, out) in soft.iter().zip(out.iter_mut()) {
-            *out = 0.0;
-            for k in 1..=HARMONICS {
-                let (s, c) = (k as f64 * torsion).sin_cos();
-                *out += k as f64 * (adjoint[next + 1] * c - adjoint[next] * s);
-                next += 2;
-            }
-        }
-        for &(a, b) in &self.pairs {
-            let ((sa, ca), (sb, cb)) = (soft[a].sin_cos(), soft[b].sin_cos());
-            // Of cos cos, cos sin, sin cos and sin sin.
-            let g = &adjoint[next..next + 4];
-            out[a] += ca * (g[2] * cb + g[3] * sb) - sa * (g[0] * cb + g[1] * sb);
-            out[b] += cb * (g[1] * ca + g[3] * sa) - sb * (g[0] * ca + g[2] * sa);
-            next += 4;
-        }
-    }
 }
 
 /// Stiff coordinates about means given the soft torsions, and maps of the torsions' own distributions.
@@ -612,185 +516,4 @@ impl Kernel for Place<'_> {
         }
         total.store(&mut log_det.0);
     }
-}
-
-/// Indices of soft torsions, and of everything else.
-fn soft_and_stiff(internal: &InternalCoordinates) -> (Vec<usize>, Vec<usize>) {
-    let coordinates = internal.coordinates();
-    (0..coordinates.len()).partition(|&c| !coordinates[c].kind.is_stiff())
-}
-
-/// The features of one row, and T / T_reference.
-struct RowFeatures<'a> {
-    features: &'a Features,
-    soft: &'a [usize],
-    values: Vec<f64>,
-}
-
-impl RowFeatures<'_> {
-    fn at(&mut self, row: &[f64], t: f64) -> &[f64] {
-        let angle = |torsion: usize| {
-            let (s, c) = row[self.soft[torsion]].sin_cos();
-            (Portable::splat(s), Portable::splat(c))
-        };
-        let values = &mut self.values;
-        self.features.write(angle, |k, value: Portable| values[k] = value.to_array()[0]);
-        values[self.features.count()] = t;
-        &self.values
-    }
-}
-
-/// What the stiff coordinates are regressed about.
-struct Centres<'a> {
-    stiff: &'a [usize],
-    dihedral: Vec<bool>,
-    centre: Vec<f64>,
-}
-
-impl<'a> Centres<'a> {
-    fn new(chart: &Chart, stiff: &'a [usize], chains: &[(f64, Vec<f64>)]) -> Self {
-        let dim = chart.internal.dim();
-        let is_dihedral = |&c: &usize| chart.internal.coordinates()[c].kind.is_dihedral();
-        let mean = |&c: &usize| {
-            let values = || chains.iter().flat_map(|(_, rows)| rows[c..].iter().step_by(dim).copied());
-            if is_dihedral(&c) {
-                circular_mean(values())
-            } else {
-                values().sum::<f64>() / values().count() as f64
-            }
-        };
-        let centre = stiff.iter().map(mean).collect();
-        Self { stiff, dihedral: stiff.iter().map(is_dihedral).collect(), centre }
-    }
-
-    fn deviations(&self, row: &[f64], out: &mut [f64]) {
-        for (k, (&c, out)) in self.stiff.iter().zip(out).enumerate() {
-            *out = row[c] - self.centre[k];
-            if self.dihedral[k] {
-                *out = wrap(*out);
-            }
-        }
-    }
-}
-
-fn fit_stiff(
-    chart: &Chart,
-    features: &Features,
-    soft: &[usize],
-    stiff: &[usize],
-    chains: &[(f64, Vec<f64>)],
-) -> Result<Vec<Stiff>, MoleculeError> {
-    let dim = chart.internal.dim();
-    let centres = Centres::new(chart, stiff, chains);
-    let relative = |beta: f64| chart.temperatures.at(beta) / chart.temperatures.reference;
-    let count = features.count();
-    let mut row_features = RowFeatures { features, soft, values: vec![0.0; count + 1] };
-    let mut ridge = Ridge::new(count + 1, stiff.len());
-    let mut y = vec![0.0; stiff.len()];
-    for (beta, rows) in chains {
-        let t = relative(*beta);
-        for row in rows.chunks(dim) {
-            centres.deviations(row, &mut y);
-            // Residuals spread as √T: a cold sample weighs more.
-            ridge.add(1.0 / t, row_features.at(row, t), &y);
-        }
-    }
-    let mut fitted = Vec::new();
-    for (k, &c) in stiff.iter().enumerate() {
-        let mut inputs = features.near(&chart.internal, c, soft);
-        inputs.push(count);
-        let singular = || MoleculeError::Fit("the samples do not determine the means".into());
-        let coefficients = ridge.solve(k, &inputs, PENALTY).ok_or_else(singular)?;
-        let mut weights: Vec<(usize, f64)> = inputs.into_iter().zip(coefficients).collect();
-        let drift = weights.pop().map_or(0.0, |(_, drift)| drift);
-        fitted.push(Stiff {
-            index: c,
-            slot: chart.internal.slot(c),
-            dihedral: centres.dihedral[k],
-            centre: centres.centre[k],
-            exponent: 0.5,
-            drift,
-            weights,
-        });
-    }
-    // ln of the residuals' spread against ln T, a line per coordinate.
-    let mut points = vec![Vec::new(); stiff.len()];
-    for (beta, rows) in chains {
-        let t = relative(*beta);
-        let mut squares = vec![0.0; stiff.len()];
-        for row in rows.chunks(dim) {
-            centres.deviations(row, &mut y);
-            let x = row_features.at(row, t);
-            for ((stiff, y), sum) in fitted.iter().zip(&y).zip(&mut squares) {
-                let mean = stiff.drift * t + stiff.weights.iter().map(|&(k, w)| x[k] * w).sum::<f64>();
-                let residual = if stiff.dihedral { wrap(y - mean) } else { y - mean };
-                *sum += residual * residual;
-            }
-        }
-        let count = (rows.len() / dim) as f64;
-        for (points, sum) in points.iter_mut().zip(squares) {
-            points.push((t.ln(), 0.5 * (sum / count).ln()));
-        }
-    }
-    for (stiff, points) in fitted.iter_mut().zip(&points) {
-        stiff.exponent = slope(points);
-    }
-    Ok(fitted)
-}
-
-/// The slope of a line through the points.
-fn slope(points: &[(f64, f64)]) -> f64 {
-    let n = points.len() as f64;
-    let (mx, my) = points.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
-    let (xx, xy) = points
-        .iter()
-        .fold((0.0, 0.0), |(xx, xy), p| (xx + (p.0 - mx) * (p.0 - mx), xy + (p.0 - mx) * (p.1 - my)));
-    xy / xx
-}
-
-/// What is fitted to a soft torsion on its own.
-fn circle_model(kind: CoordinateKind) -> Option<CircleModel> {
-    match kind {
-        // Cis and trans apart.
-        CoordinateKind::Torsion(TorsionKind::Omega) => {
-            let cut = Cut::Halves(-std::f64::consts::FRAC_PI_2);
-            Some(CircleModel { symmetry: 1, harmonics: 4, cut })
-        }
-        // Cut where the group eclipses.
-        CoordinateKind::Torsion(TorsionKind::Methyl) => {
-            Some(CircleModel { symmetry: 3, harmonics: 2, cut: Cut::Lowest })
-        }
-        _ => None,
-    }
-}
-
-fn fit_soft(chart: &Chart, c: usize, chains: &[(f64, Vec<f64>)]) -> Soft {
-    let dim = chart.internal.dim();
-    let angles = |rows: &[f64]| rows[c..].iter().step_by(dim).copied().collect();
-    let map = circle_model(chart.internal.coordinates()[c].kind).map(|model| {
-        let chains: Vec<(f64, Vec<f64>)> = chains.iter().map(|(beta, rows)| (*beta, angles(rows))).collect();
-        CircleMap::fit(&chains, model)
-    });
-    Soft { index: c, slot: chart.internal.slot(c), map }
-}
-
-/// φ and ψ of each residue that has both.
-fn residues(internal: &InternalCoordinates) -> Vec<[usize; 2]> {
-    let axis = |c: usize| &internal.coordinates()[c].atoms[1..3];
-    // The two axes N–Cα and Cα–C share Cα.
-    let shares = |phi: usize, psi: usize| axis(psi).iter().any(|atom| axis(phi).contains(atom));
-    let partner = |phi| Some([phi, internal.torsions(TorsionKind::Psi).find(|&psi| shares(phi, psi))?]);
-    internal.torsions(TorsionKind::Phi).filter_map(partner).collect()
-}
-
-/// Where coordinate `c` is among the soft torsions.
-fn position(soft: &[usize], c: usize) -> usize {
-    soft.iter().position(|&s| s == c).expect("a soft torsion")
-}
-
-fn fit_residue(chart: &Chart, soft: &[usize], [phi, psi]: [usize; 2], chains: &[(f64, Vec<f64>)]) -> Residue {
-    let dim = chart.internal.dim();
-    let angles = |rows: &[f64]| rows.chunks(dim).map(|row| [row[phi], row[psi]]).collect();
-    let chains: Vec<(f64, Vec<[f64; 2]>)> = chains.iter().map(|(beta, rows)| (*beta, angles(rows))).collect();
-    Residue { torsions: [phi, psi].map(|c| position(soft, c)), map: TorusMap::fit(&chains) }
 }
