@@ -142,8 +142,8 @@ def energy(name, p, s, x):
         extra = [f(k * x) for k in frequencies for f in (jnp.sin, jnp.cos)]
         raw = mlp(p, "net.vector", jnp.concatenate([x, *extra, features], axis=1))
     vector = raw / jnp.sqrt(1 + jnp.sum(raw**2, axis=1, keepdims=True) / 30.0**2)
-    switch = s * (1 - s) / (1 - s + s / largest) ** 2
-    learned = switch[:, 0] * jnp.sum(vector * x, axis=1)
+    weight = s * (1 - s) / (1 - s + s * np.exp(-start)) ** 2
+    learned = jnp.sum(weight * vector * x, axis=1)
     return learned + share[:, 0] * TARGETS[name](jnp.sqrt(s) * x) - 0.5 * jnp.sum(pull * x**2, axis=1)
 
 
