@@ -40,8 +40,12 @@ def test_controlled_diffusion(tmp_path, target, chains, steps, least):
     assert measure(tmp_path, label, **target, **kind) >= least
 
 
-def test_more_chains_never_hurt(tmp_path):
-    # The paper's drift. With the part along the score 10 chains gain more, and 30 would need longer training (docs/training.md).
-    kind = dict(accelerator__kind="cmcd", accelerator__steps=5, network__along_score="false")
+@pytest.mark.parametrize("along_score", [
+    "false",
+    # Few chains gain more by it: 16,672 with 10 and 15,494 with 30, whose 29 pairs share a batch (docs/training.md).
+    pytest.param("true", marks=pytest.mark.xfail(strict=True, reason="30 chains need longer training than by default")),
+])
+def test_more_chains_never_hurt(tmp_path, along_score):
+    kind = dict(accelerator__kind="cmcd", accelerator__steps=5, network__along_score=along_score)
     few = measure(tmp_path / "10", "10 chains", **GMM, chains__count=10, **kind)
     assert measure(tmp_path / "30", "30 chains", **GMM, chains__count=30, **kind) > few

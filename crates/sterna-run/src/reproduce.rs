@@ -34,7 +34,7 @@ pub enum Budget {
     Quick,
     /// What the docs show: on two cores about 45 minutes for each experiment, given the runs it shares with others.
     Standard,
-    /// Networks of the paper's sizes, trained until more steps bring little: for a GPU.
+    /// Networks of the paper's sizes, trained for fewer steps than its 200,000: for a GPU.
     Full,
 }
 
