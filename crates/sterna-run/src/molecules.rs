@@ -4,8 +4,6 @@ use crate::accelerators::{self, Plan};
 use crate::checkpoint::write_whole;
 use crate::config::{Config, TargetConfig, known};
 use crate::error::JobError;
-use crate::fit_controlled::FitControlled;
-use crate::train_molecule_flow::TrainMoleculeFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Fit};
@@ -14,6 +12,7 @@ use sterna_molecule::{
     FitConditionalAffine, FitScaling, InternalCoordinates, Molecule, MoleculeError, TemperedPath,
     alanine_dipeptide,
 };
+use sterna_molecule_neural::{FitControlled, TrainMoleculeFlow};
 use sterna_neural::{Compute, Hidden, Training};
 
 /// Steps of a flow's training in each round.

@@ -4,28 +4,34 @@
 //! Each verdict raises a false alarm with probability 10⁻⁴ on a fresh seed; the seeds here are fixed.
 
 use std::sync::Arc;
-use sterna::acceleration::Acceleration;
+use sterna::acceleration::{Acceleration, Fit};
 use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::run::{Run, Stage};
+use sterna::transport::Interval;
 use sterna::{Batch, Points};
+use sterna_molecule::{InnerMap, TemperedPath};
+use sterna_molecule_neural::{FrozenMoleculeFlow, TrainMoleculeFlow};
+use sterna_neural::{Hidden, Training};
+use sterna_run::accelerators::Plan;
 use sterna_run::config::Config;
 use sterna_run::verify::verify_plan;
 use sterna_run::{accelerators, builtin};
 use sterna_testkit::Verdict;
 use sterna_testkit::broken::{Broken, Fault};
 
+const SHORT: [(&str, &str); 8] = [
+    ("target.kind", "alanine-dipeptide"),
+    ("chains.count", "4"),
+    ("chains.ensembles", "16"),
+    ("schedule.rounds", "3"),
+    ("schedule.iterations", "300"),
+    ("training.rounds", "1"),
+    ("run.burn_in", "10"),
+    ("run.iterations", "40"),
+];
+
 fn config(text: &str) -> Config {
-    let short = [
-        ("target.kind", "alanine-dipeptide"),
-        ("chains.count", "4"),
-        ("chains.ensembles", "16"),
-        ("schedule.rounds", "3"),
-        ("schedule.iterations", "300"),
-        ("training.collect", "120"),
-        ("training.rounds", "1"),
-        ("run.burn_in", "10"),
-        ("run.iterations", "40"),
-    ];
+    let short = [&SHORT[..], &[("training.collect", "120")]].concat();
     Config::parse(text, &short).unwrap()
 }
 
@@ -152,4 +158,66 @@ fn trajectories_are_kept_chain_by_chain() {
     for (ladder, draws) in record.draws.iter().enumerate() {
         assert_eq!(draws.x, record.trajectories[4 * ladder + 3]);
     }
+}
+
+/// A flow with log |det| of the wrong sign, both ways alike.
+struct WrongSign(FrozenMoleculeFlow);
+
+impl InnerMap for WrongSign {
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        soft: &mut [f64],
+        z: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
+        self.0.forward(pairs, soft, z, log_det)?;
+        log_det.iter_mut().for_each(|log_det| *log_det = -*log_det);
+        Ok(())
+    }
+
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        soft: &mut [f64],
+        z: &mut [f64],
+        log_det: &mut [f64],
+    ) -> sterna::Result<()> {
+        self.0.inverse(pairs, soft, z, log_det)?;
+        log_det.iter_mut().for_each(|log_det| *log_det = -*log_det);
+        Ok(())
+    }
+}
+
+/// Trained just long enough that pairs use their flow.
+#[test]
+fn a_trained_flow_from_its_record_is_sound_and_one_with_the_wrong_sign_is_not() {
+    let config = Config::parse("[training]\ncollect = 600", &SHORT).unwrap();
+    let molecule = Arc::new(sterna_run::molecules::run_molecule(&config).unwrap());
+    let path = Arc::new(TemperedPath::new(molecule.clone(), 1200.0).unwrap());
+    let fit = TrainMoleculeFlow {
+        molecule,
+        temperatures: path.temperatures(),
+        path: path.clone(),
+        layers: 2,
+        hidden: Hidden::new(1, 16),
+        training: Training { steps: 300, batch: 64, ..Training::default() },
+    };
+    let settings = config.settings().unwrap();
+    let acceleration = || Acceleration::Fitted(Arc::new(fit.clone()));
+    let mut run = Run::accelerated(path.clone(), settings.clone(), acceleration()).unwrap();
+    while run.progress().0 != Stage::Sampling {
+        run.advance(u64::MAX).unwrap();
+    }
+    let fitted = run.fitted().expect("a fit was made");
+    let unused = fitted.report.alarms.iter().any(|(code, _)| code == "flow-replaced");
+    assert!(!unused, "{:?}", fitted.report.alarms);
+    let verify = |replacement: Arc<dyn Accelerator>| -> Verdict {
+        let plan = Plan { path: path.clone(), acceleration: acceleration(), steps: 1 };
+        verify_plan(plan, settings.clone(), |_| replacement.clone()).unwrap()
+    };
+    let sound = verify(fit.rebuild(&fitted.record).unwrap().accelerator);
+    assert!(sound.passed(), "{sound}");
+    let broken = verify(fit.rebuild_through(&fitted.record, |map| Arc::new(WrongSign(map))).unwrap());
+    assert!(!broken.passed(), "the wrong sign went unnoticed\n{broken}");
 }

@@ -36,7 +36,11 @@ fn arrows_point_one_way() {
         ("sterna-neural", &["sterna"]),
         ("sterna-molecule", &["sterna"]),
         ("sterna-testkit", &["sterna"]),
-        ("sterna-run", &["sterna", "sterna-neural", "sterna-molecule", "sterna-testkit"]),
+        ("sterna-molecule-neural", &["sterna", "sterna-neural", "sterna-molecule"]),
+        (
+            "sterna-run",
+            &["sterna", "sterna-neural", "sterna-molecule", "sterna-molecule-neural", "sterna-testkit"],
+        ),
         ("sterna-cli", &["sterna", "sterna-run", "sterna-testkit"]),
     ];
     for entry in fs::read_dir(root().join("crates")).unwrap() {

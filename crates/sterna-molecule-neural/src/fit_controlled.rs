@@ -1,7 +1,8 @@
 //! Fits a controlled diffusion of a molecule (§5.2): its coordinates in closed form, and for each pair how far a step
 //! relaxes, chosen on held-out samples. Where even the best is worse than the plain swap, that is used.
 
-use crate::molecule_samples::{Samples, chain_samples};
+use crate::samples::{Samples, chain_samples};
+use crate::stopped;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, PairReport};
@@ -44,10 +45,6 @@ struct Description {
     relaxation: Vec<f64>,
     /// Pairs that are swapped plainly.
     plain: Vec<bool>,
-}
-
-fn stopped(error: sterna_molecule::MoleculeError) -> sterna::Error {
-    sterna::Error::Transport(Box::new(error))
 }
 
 impl Fit for FitControlled {
