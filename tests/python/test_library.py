@@ -73,6 +73,27 @@ def test_evaluate_verify_and_resume_know_libraries(banana, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_report_outlives_the_library(banana, tmp_path):
+    """Nothing is loaded: the library is gone, or would do harm."""
+    library = tmp_path / "lib.so"
+    shutil.copy(banana, library)
+    out = tmp_path / "run"
+    done = run(library, out)
+    assert done.returncode == 0, done.stderr
+    before = (out / "report.html").read_bytes()
+    library.unlink()
+    done = sterna("report", out)
+    assert done.returncode == 0, done.stderr
+    assert (out / "report.html").read_bytes() == before
+    witness = tmp_path / "loaded"
+    harm = f'__attribute__((constructor)) void f(void) {{ fclose(fopen("{witness}", "w")); }}'
+    compiled(tmp_path, "#include <stdio.h>\n" + text(more=harm))
+    for arguments in ([], ["--chart", "marginal-0"]):
+        done = sterna("report", out, *arguments)
+        assert done.returncode == 0, done.stderr
+    assert (out / "report.html").read_bytes() == before and not witness.exists()
+
+
 GOOD = """
 #include <math.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
 use std::path::Path;
 use sterna_run::builtin::{self, BUILTINS};
-use sterna_run::chemistry::{Observed, Population};
+use sterna_run::chemistry::{Molecule, Population};
 use sterna_run::config::{Config, Count, TargetConfig};
-use sterna_run::payoff::Payoff;
+use sterna_run::payoff::{BreakEven, Payoff, Seen};
 use sterna_run::reproduce::Outcome;
 use sterna_run::reproduce::page::Block;
 use sterna_run::summary::Summary;
@@ -61,69 +61,21 @@ pub fn demo_introduction(config: &Config) {
 }
 
 pub fn summary(summary: &Summary, folder: &Path) {
-    let r = &summary.results;
-    let chains = r.schedule.chains();
+    let (setup, time) = (&summary.setup, &summary.cost.time.clock);
     println!(
         "{}-{}: {} iterations of {} ladder{} of {} chains, {:.1} s tuning, {:.1} s sampling\n",
-        summary.config.target.kind,
-        summary.dim,
-        r.iterations,
-        summary.config.chains.ensembles,
-        if summary.config.chains.ensembles == 1 { "" } else { "s" },
-        chains,
-        summary.times.tuning.clock_s,
-        summary.times.sampling.clock_s,
+        setup.target.kind,
+        setup.target.dim,
+        setup.iterations,
+        setup.ensembles,
+        if setup.ensembles == 1 { "" } else { "s" },
+        setup.chains,
+        time.tuning_s,
+        time.sampling_s,
     );
-    let mut ladder = table(&["chain", "β", "rejected swaps", "overlap", "step size", "accepted moves"]);
-    // Long ladders: ends and a few in between.
-    let shown = |n: usize| chains <= 12 || n < 4 || n + 4 >= chains || n.is_multiple_of(chains / 6);
-    for n in (0..chains).filter(|&n| shown(n)) {
-        let pair = |f: &dyn Fn(usize) -> String| if n == 0 { String::new() } else { f(n - 1) };
-        let acceptance = r.acceptance[n];
-        ladder.add_row([
-            match n {
-                0 => "0 reference".to_string(),
-                n if n + 1 == chains => format!("{n} target"),
-                n => n.to_string(),
-            },
-            format!("{:.6}", r.schedule.betas()[n]),
-            pair(&|p| format!("{:.3}", r.rejection_rates[p])),
-            pair(&|p| format!("{:.3}", r.log_z.pairs[p].bar.overlap)),
-            if acceptance.is_nan() { "exact draws".into() } else { format!("{:.4}", r.sizes.step_size[n]) },
-            if acceptance.is_nan() { String::new() } else { format!("{acceptance:.3}") },
-        ]);
-    }
-    align_right(&mut ladder, 1..6);
-    println!("{ladder}\n");
-
-    let mut numbers = table(&["", "", ""]);
-    numbers.set_header(["what", "value", "meaning"]);
-    let mut row = |name: &str, value: String, meaning: &str| {
-        numbers.add_row([name.to_string(), value, meaning.to_string()]);
-    };
-    row("round trips", r.round_trips.to_string(), "reference samples carried to the target and back");
-    row(
-        "efficiency",
-        format!("{:.0}%", 100.0 * summary.exploration_efficiency()),
-        "of the round trips that the swaps allow; low: local moves are the bottleneck",
-    );
-    row("barrier Λ", format!("{:.3}", summary.global_barrier()), "difficulty: about 2Λ chains serve best");
-    let z = &r.log_z;
-    row("log Z", format!("{:.4} ± {:.4}", z.bar, z.standard_error), "by Bennett's acceptance ratio");
-    if let Some(truth) = r.log_z_truth {
-        let off = (z.bar - truth) / z.standard_error;
-        row("exact log Z", format!("{truth:.4}"), &format!("the estimate is {off:+.1} standard errors off"));
-    }
-    let ess = summary.smallest_effective_sample_size();
-    let worst = if summary.molecule.is_some() { "dihedral" } else { "coordinate" };
-    row("smallest ESS", format!("{ess:.0}"), &format!("independent draws that the worst {worst} is worth"));
-    row("evaluations", r.evaluations.to_string(), "of the target, tuning included");
-    let speed = r.iterations as f64 * summary.config.chains.ensembles as f64 / summary.times.sampling.clock_s;
-    row("speed", format!("{speed:.0} /s"), "ladder iterations");
-    align_right(&mut numbers, 1..2);
-    println!("{numbers}");
-    if let Some(payoff) = &summary.payoff {
-        comparison(payoff);
+    println!("{}\n\n{}", ladder(summary), key_numbers(summary));
+    if let (Some(payoff), Some(break_even)) = (&summary.cost.payoff, &summary.cost.break_even) {
+        comparison(payoff, break_even);
     }
     if let Some(molecule) = &summary.molecule {
         basins(molecule);
@@ -135,14 +87,74 @@ pub fn summary(summary: &Summary, folder: &Path) {
     println!("report: {}", folder.join("report.html").display());
 }
 
+/// Chain by chain; of long ladders the ends and a few in between.
+fn ladder(summary: &Summary) -> Table {
+    let mut rows = table(&["chain", "β", "rejected swaps", "overlap", "step size", "accepted moves"]);
+    let (chains, explorer) = (summary.setup.chains, &summary.moves.explorer);
+    let shown = |n: usize| chains <= 12 || n < 4 || n + 4 >= chains || n.is_multiple_of(chains / 6);
+    for n in (0..chains).filter(|&n| shown(n)) {
+        let pair = |f: &dyn Fn(usize) -> f64| if n == 0 { String::new() } else { format!("{:.3}", f(n - 1)) };
+        let acceptance = explorer.acceptance[n];
+        let exact = acceptance.is_nan();
+        rows.add_row([
+            match n {
+                0 => "0 reference".to_string(),
+                n if n + 1 == chains => format!("{n} target"),
+                n => n.to_string(),
+            },
+            format!("{:.6}", summary.setup.schedule[n]),
+            pair(&|p| summary.swaps.rejection_rates[p]),
+            pair(&|p| summary.log_z.pairs[p].overlap),
+            if exact { "exact draws".into() } else { format!("{:.4}", explorer.step_size[n]) },
+            if exact { String::new() } else { format!("{acceptance:.3}") },
+        ]);
+    }
+    align_right(&mut rows, 1..6);
+    rows
+}
+
+/// The numbers that a report begins with.
+fn key_numbers(summary: &Summary) -> Table {
+    let mut numbers = table(&["what", "value", "meaning"]);
+    let mut row = |name: &str, value: String, meaning: &str| {
+        numbers.add_row([name.to_string(), value, meaning.to_string()]);
+    };
+    let (swaps, z) = (&summary.swaps, &summary.log_z);
+    row("round trips", swaps.round_trips.to_string(), "reference samples carried to the target and back");
+    row(
+        "efficiency",
+        format!("{:.0}%", 100.0 * swaps.exploration_efficiency),
+        "of the round trips that the swaps allow; low: local moves are the bottleneck",
+    );
+    row("barrier Λ", format!("{:.3}", swaps.global_barrier), "difficulty: about 2Λ chains serve best");
+    row("log Z", format!("{:.4} ± {:.4}", z.bar, z.standard_error), "by Bennett's acceptance ratio");
+    if let Some(truth) = z.truth {
+        let off = z.deviation().map_or("unknown".into(), |off| format!("{off:+.1}"));
+        row("exact log Z", format!("{truth:.4}"), &format!("the estimate is {off} standard errors off"));
+    }
+    let worst = if summary.molecule.is_some() { "dihedral" } else { "coordinate" };
+    let ess = summary.target_chain.ess.minimum;
+    row("smallest ESS", format!("{ess:.0}"), &format!("independent draws that the worst {worst} is worth"));
+    let cost = &summary.cost;
+    row("evaluations", cost.evaluations.target.to_string(), "of the target, tuning and training included");
+    let speed = format!("{:.0} /s", cost.time.iterations_per_second);
+    row(
+        "speed",
+        speed,
+        if summary.setup.ensembles == 1 { "iterations" } else { "iterations of all ladders" },
+    );
+    align_right(&mut numbers, 1..2);
+    numbers
+}
+
 /// When the accelerator pays.
-fn comparison(payoff: &Payoff) {
+fn comparison(payoff: &Payoff, break_even: &BreakEven) {
     let mut rows =
         table(&["round trips", "per 1000 iterations", "per million evaluations", "per processor-second"]);
-    let (seen, iterations) = payoff.plain_seen;
+    let Seen { round_trips, iterations } = payoff.plain_seen;
     let plain = match payoff.plain_counted {
         true => "plain swaps".to_string(),
-        false => format!("plain swaps (predicted; {seen} seen in {iterations} iterations)"),
+        false => format!("plain swaps (predicted; {round_trips} seen in {iterations} iterations)"),
     };
     let all = [
         (plain.as_str(), &payoff.plain),
@@ -158,16 +170,16 @@ fn comparison(payoff: &Payoff) {
         ]);
     }
     align_right(&mut rows, 1..4);
-    println!("\n{rows}\n{}", payoff.sentence());
+    println!("\n{rows}\n{}", payoff.sentence(break_even));
 }
 
 /// Populations of a molecule's basins.
-fn basins(molecule: &Observed) {
-    if molecule.basins.is_empty() {
+fn basins(molecule: &Molecule) {
+    if molecule.residues.is_empty() {
         return;
     }
     let mut rows = table(&["residue", "basin", "population", "given φ < 0"]);
-    for residue in &molecule.basins {
+    for residue in &molecule.residues {
         for (basin, population) in &residue.all {
             let given = residue.given_negative_phi.iter().find(|(other, _)| other == basin);
             rows.add_row([

@@ -27,7 +27,7 @@ fn run(name: &str, accelerator: &[(&str, &str)]) -> Panel {
     let (run, summary) = sample(&config, &mut ()).expect("a built-in target");
     let draws = &run.records().next().expect("sampled").draws[0];
     let points = draws.x.chunks_exact(50).map(|x| [x[0], x[1]]).collect();
-    Panel { title: format!("{name}: {} round trips", summary.results.round_trips), points }
+    Panel { title: format!("{name}: {} round trips", summary.swaps.round_trips), points }
 }
 
 fn main() {

@@ -3,7 +3,7 @@
 use crate::accelerators;
 use crate::builtin;
 use crate::checkpoint::{self, Description, Store, write_whole};
-use crate::chemistry;
+use crate::chemistry::{self, Observed};
 use crate::config::{Config, Count};
 use crate::draws_file::{DrawsFile, Values};
 use crate::draws_store::StoredDraws;
@@ -13,8 +13,8 @@ use crate::molecules;
 use crate::progress::{State, Watched};
 use crate::report;
 use crate::stopwatch::Stopwatch;
-use crate::summary::{Summary, Times};
-use crate::traces::Traces;
+use crate::summary::{About, Findings, Summary, Times};
+use crate::traces::{Sample, Traces};
 use serde_json::json;
 use std::any::Any;
 use std::fs;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant, SystemTime};
 use sterna::path::AnnealingPath;
 use sterna::records::Draws;
 use sterna::run::{Run, Stage};
-use sterna::{Batch, Streams, plain_sampler};
+use sterna::{Batch, Streams, Target, plain_sampler};
 
 /// What a watcher is told, several times a second.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ pub fn sample(config: &Config, observer: &mut dyn Observer) -> Result<(Run, Summ
             work.advance(observer)?;
         }
         let draws: Vec<Draws> = work.run.records().flat_map(|r| &r.draws).cloned().collect();
-        let summary = work.summary(&draws).ok_or(JobError::Interrupted)?;
+        let (summary, _) = work.summary(&draws).ok_or(JobError::Interrupted)?;
         Ok((work.run, summary))
     })
 }
@@ -95,8 +95,8 @@ fn pool(config: &Config) -> Result<rayon::ThreadPool, JobError> {
 struct Work {
     /// Resolved.
     config: Config,
-    /// K.
-    steps: usize,
+    target: Arc<dyn Target>,
+    about: About,
     run: Run,
     times: Times,
     /// Iterations at a time.
@@ -105,18 +105,22 @@ struct Work {
 
 impl Work {
     fn begin(config: &Config) -> Result<Self, JobError> {
-        let plan = accelerators::plan(config, builtin::target(&config.target)?)?;
+        let target = builtin::target(&config.target)?;
+        let plan = accelerators::plan(config, target.clone())?;
         let config = resolve_chains(config, &plan.path)?;
+        let about = about(&config, plan.steps);
         let run = Run::accelerated(plan.path, config.settings()?, plan.acceleration)?;
         let run = with_engine(run, &config)?;
-        Ok(Self { config, steps: plan.steps, run, times: Times::default(), block: 1 })
+        Ok(Self { config, target, about, run, times: Times::default(), block: 1 })
     }
 
     fn restore(config: Config, times: Times, state: &[u8]) -> Result<Self, JobError> {
-        let plan = accelerators::plan(&config, builtin::target(&config.target)?)?;
+        let target = builtin::target(&config.target)?;
+        let plan = accelerators::plan(&config, target.clone())?;
+        let about = about(&config, plan.steps);
         let run = Run::restore(plan.path, config.settings()?, plan.acceleration, state)?;
         let run = with_engine(run, &config)?;
-        Ok(Self { config, steps: plan.steps, run, times, block: 1 })
+        Ok(Self { config, target, about, run, times, block: 1 })
     }
 
     /// Advances by a block, so that progress shows and an interruption is heard.
@@ -163,10 +167,38 @@ impl Work {
         self.run.records().flat_map(|r| &r.draws).map(|d| d.x.len()).sum()
     }
 
-    /// None before the first draw.
-    fn summary(&self, draws: &[Draws]) -> Option<Summary> {
+    /// The summary, with what chemists look at; none before the first draw.
+    fn summary(&self, draws: &[Draws]) -> Option<(Summary, Option<Observed>)> {
         let sampled = self.run.records().next().is_some_and(|r| r.counts.iterations > 0);
-        sampled.then(|| Summary::new(&self.config, self.steps, &self.run, &self.times, draws))
+        if !sampled {
+            return None;
+        }
+        let observed = chemistry::observe(&self.config, &self.run.sampler().schedule, draws);
+        let summary = Summary::of(&Findings {
+            about: &self.about,
+            run: &self.run,
+            times: &self.times,
+            draws,
+            observed: observed.as_ref().map(Option::as_ref),
+        });
+        Some((summary, observed.ok().flatten()))
+    }
+}
+
+/// What a config says of a run that the run itself does not know.
+fn about(config: &Config, steps: usize) -> About {
+    About {
+        target: config.target.kind.clone(),
+        parameters: Vec::new(),
+        accelerator: config.accelerator.kind.clone(),
+        steps,
+        network_points: match config.accelerator.kind.as_str() {
+            "diffusion" => 0,
+            "flow" => 1,
+            _ => steps as u64 + 1,
+        },
+        transport_given: config.accelerator.transport.is_some(),
+        loss: config.training.loss.clone(),
     }
 }
 
@@ -320,17 +352,15 @@ pub struct Finished {
     /// Draws of each ladder, or some of very many, evenly spread.
     pub draws: Vec<Draws>,
     /// `summary.json`.
-    pub summary: serde_json::Value,
+    pub summary: Summary,
 }
 
 /// Reads a finished run's folder.
 pub fn finished(folder: &Path) -> Result<Finished, JobError> {
-    let path = folder.join("summary.json");
-    let text = fs::read_to_string(&path).map_err(JobError::file("read", &path))?;
-    let unusable = |reason: &str| JobError::Config(format!("{}: {reason}", folder.display()));
-    let summary = serde_json::from_str(&text).map_err(|e| unusable(&format!("summary.json: {e}")))?;
+    let summary = Summary::read(folder)?;
     let store = Store::open(folder)?;
-    let (description, state) = store.read()?.ok_or_else(|| unusable("holds no checkpoint"))?;
+    let missing = || JobError::Config(format!("{}: holds no checkpoint", folder.display()));
+    let (description, state) = store.read()?.ok_or_else(missing)?;
     let mut config = Config::parse(&description.config, &[])?.within(folder);
     // Nothing is sampled any more.
     config.run.device = "cpu".into();
@@ -393,13 +423,13 @@ impl<'a> Job<'a> {
             let after = work.run.progress().0;
             let entered = std::mem::discriminant(&before) != std::mem::discriminant(&after);
             if after != Stage::Finished && (entered || pace.is_due()) {
-                let summary = pace.time(|| {
+                let (_, observed) = pace.time(|| {
                     self.checkpoint(work, draws)?;
                     self.write_summary(work, draws)
                 })?;
                 // Written whole each time, so it has a pace of its own.
                 if draws_pace.is_due() {
-                    draws_pace.time(|| self.write_draws(work, draws, summary.as_ref()))?;
+                    draws_pace.time(|| self.write_draws(work, draws, observed.as_ref()))?;
                 }
             } else if work.waiting_numbers() > MOST_WAITING {
                 draws.append(&work.run.take_draws())?;
@@ -409,8 +439,8 @@ impl<'a> Job<'a> {
         if let Some(fitted) = work.run.fitted().filter(|f| f.report.steps > 0 && !f.record.is_empty()) {
             write_whole(&self.folder.join("transport.safetensors"), &fitted.record)?;
         }
-        let summary = self.write_summary(work, draws)?;
-        self.write_draws(work, draws, summary.as_ref())?;
+        let (summary, observed) = self.write_summary(work, draws)?;
+        self.write_draws(work, draws, observed.as_ref())?;
         if summary.is_some() {
             report::write(self.folder)?;
         }
@@ -439,15 +469,24 @@ impl<'a> Job<'a> {
         write_whole(&self.folder.join("config.toml"), text.as_bytes())
     }
 
-    /// `summary.json`, as far as it goes; nothing before the first draw.
-    fn write_summary(&self, work: &Work, draws: &StoredDraws) -> Result<Option<Summary>, JobError> {
-        let Some(summary) = work.summary(&draws.judged(&work.config)?) else { return Ok(None) };
-        chemistry::write_files(self.folder, &work.run, &summary)?;
-        let traces = Traces::new(&work.run, summary.config.accelerator.kind == "diffusion");
+    /// `summary.json` and `traces.json`, as far as they go; nothing before the first draw.
+    fn write_summary(
+        &self,
+        work: &Work,
+        draws: &StoredDraws,
+    ) -> Result<(Option<Summary>, Option<Observed>), JobError> {
+        let Some((summary, observed)) = work.summary(&draws.judged(&work.config)?) else {
+            return Ok((None, None));
+        };
+        if let Some(observed) = &observed {
+            chemistry::write_files(self.folder, &work.config, &work.run, observed)?;
+        }
+        let mut traces = Traces::new(&work.run, &work.about);
+        traces.exact = Sample::exact(&*work.target, work.config.seed, &summary.target_chain.ess);
         let traces = serde_json::to_vec(&traces).expect("plain data");
         write_whole(&self.folder.join("traces.json"), &traces)?;
         write_whole(&self.folder.join("summary.json"), summary.to_json().as_bytes())?;
-        Ok(Some(summary))
+        Ok((Some(summary), observed))
     }
 
     /// `draws.nc`: an ensemble is what ArviZ calls a chain.
@@ -455,12 +494,12 @@ impl<'a> Job<'a> {
         &self,
         work: &Work,
         draws: &StoredDraws,
-        summary: Option<&Summary>,
+        observed: Option<&Observed>,
     ) -> Result<(), JobError> {
         if draws.draws() == 0 {
             return Ok(());
         }
-        let series = summary.and_then(|s| s.molecule.as_ref()).into_iter().flat_map(|m| &m.series);
+        let series = observed.into_iter().flat_map(|o| &o.series);
         let file = DrawsFile::stored(work.run.sampler().path.dim(), draws);
         let file = series.fold(file, |file, series| {
             file.statistic(&series.name, series.values.iter().map(|values| Values::Real(values)))
@@ -519,7 +558,7 @@ impl Pace {
 mod tests {
     use super::*;
     use sterna::paths::Geometric;
-    use sterna::{Batch, Evaluation, Target, targets::Normal};
+    use sterna::{Evaluation, targets::Normal};
 
     struct Panics;
 
@@ -541,7 +580,8 @@ mod tests {
         let config = Config::parse("", &overrides).unwrap();
         let path = Arc::new(Geometric::from_standard_normal(Panics));
         let run = Run::new(path, config.settings().unwrap()).unwrap();
-        let mut work = Work { config, steps: 0, run, times: Times::default(), block: 1 };
+        let (target, about) = (Arc::new(Panics), About::default());
+        let mut work = Work { config, target, about, run, times: Times::default(), block: 1 };
         let mut nobody = ();
         let job = Job::open(folder.path(), &mut nobody).unwrap();
         let mut draws = StoredDraws::create(job.store.draws_path(), 1, 1).unwrap();

@@ -1,42 +1,61 @@
 //! When does a fitted accelerator pay? Round trips per evaluation and per processor-second, with and without
 //! what the accelerator cost to make, beside plain swaps on the same tuned ladder.
 
-use crate::summary::Times;
-use serde_json::{Value, json};
+use crate::report::format::count;
+use crate::summary::{Times, number};
+use serde::{Deserialize, Serialize};
 use sterna::estimates::round_trip_rate;
 use sterna::run::{PlainStage, Results, Run};
 
 /// Round trips for what they cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Yield {
     /// Round trips of all ladders per iteration.
+    #[serde(deserialize_with = "number::one")]
     pub per_iteration: f64,
     /// Per target evaluation.
+    #[serde(deserialize_with = "number::one")]
     pub per_evaluation: f64,
     /// Per second of a processor.
+    #[serde(deserialize_with = "number::one")]
     pub per_processor_second: f64,
 }
 
+/// Round trips that were seen, and in how many iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Of all ladders.
+    pub round_trips: u64,
+    /// In so many iterations.
+    pub iterations: u64,
+}
+
 /// The comparison.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Payoff {
     /// Plain swaps on the same ladder with the same local moves.
     pub plain: Yield,
     /// Whether the plain round trips were counted, or are what their rejections predict.
     pub plain_counted: bool,
-    /// Plain round trips that were seen, and in how many iterations.
-    pub plain_seen: (u64, u64),
+    /// The plain round trips.
+    pub plain_seen: Seen,
     /// The accelerated sampler, its making left aside.
     pub sampling: Yield,
     /// The same with tuning, collecting and training counted in.
     pub everything: Yield,
     /// Cost of one target evaluation in this run, in seconds, with all that plain sampling does beside it.
+    #[serde(deserialize_with = "number::one")]
     pub evaluation_cost_s: f64,
+}
+
+/// When the accelerator pays.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BreakEven {
     /// Cost of one target evaluation above which the accelerator pays for itself within this run; none if it
     /// never does.
-    pub break_even_cost_s: Option<f64>,
+    pub evaluation_cost_s: Option<f64>,
     /// Iterations after which it has paid for itself, at the present cost; none if it never does.
-    pub break_even_iterations: Option<f64>,
+    pub iterations: Option<f64>,
 }
 
 /// Round trips that make a count of them trustworthy.
@@ -73,6 +92,21 @@ impl Costs {
         (saved > 0.0).then(|| lost / saved)
     }
 
+    /// Cost of one target evaluation, with what moves and swaps cost beside it: asking the target for its own time
+    /// would be counted.
+    fn evaluation(&self) -> f64 {
+        self.seconds[0] / self.evaluations[0]
+    }
+
+    /// Round trips for what they cost: plain (0), accelerated (1).
+    fn of(&self, k: usize) -> Yield {
+        Yield {
+            per_iteration: self.rate[k],
+            per_evaluation: self.rate[k] / self.evaluations[k],
+            per_processor_second: self.rate[k] / self.seconds[k],
+        }
+    }
+
     /// m = T (w c₀ − c₁).
     fn iterations_to_pay(&self) -> Option<f64> {
         let saved = self.worth() * self.seconds[0] - self.seconds[1];
@@ -80,96 +114,69 @@ impl Costs {
     }
 }
 
+/// Of a run whose accelerator was fitted; none otherwise, nor if an engine sampled: plain swaps were the cores', and
+/// their seconds are not its.
+pub(crate) fn payoff(run: &Run, results: &Results, times: &Times) -> Option<(Payoff, BreakEven)> {
+    if run.samples_by_engine() {
+        return None;
+    }
+    let plain = run.plain_stage()?;
+    let fit = run.fit_report()?;
+    let ladders = run.settings().ensembles as f64;
+    let (rate, counted) = plain_rate(plain, results, ladders);
+    if rate <= 0.0 || results.round_trips == 0 {
+        return None;
+    }
+    let evaluations = results.evaluations + fit.target_evaluations;
+    let made = (run.settings().burn_in + results.iterations) as f64;
+    let costs = Costs {
+        rate: [rate, results.round_trip_rate * ladders],
+        evaluations: [
+            plain.evaluations as f64 / plain.iterations as f64,
+            results.sampling_evaluations as f64 / results.iterations as f64,
+        ],
+        seconds: [times.plain.processor_s / plain.iterations as f64, times.sampling.processor_s / made],
+        making: (
+            (evaluations - results.sampling_evaluations - plain.tuning_evaluations) as f64,
+            times.collecting.processor_s + times.training.processor_s,
+        ),
+        iterations: results.iterations as f64,
+    };
+    let trips = results.round_trips as f64;
+    let everything = Yield {
+        per_iteration: costs.rate[1],
+        per_evaluation: trips / evaluations as f64,
+        per_processor_second: trips / times.processor_s(),
+    };
+    let payoff = Payoff {
+        plain: costs.of(0),
+        plain_counted: counted,
+        plain_seen: Seen { round_trips: plain.round_trips, iterations: plain.iterations },
+        sampling: costs.of(1),
+        everything,
+        evaluation_cost_s: costs.evaluation(),
+    };
+    let break_even = BreakEven {
+        evaluation_cost_s: costs.dearer().map(|dearer| (costs.evaluation() + dearer).max(0.0)),
+        iterations: costs.iterations_to_pay(),
+    };
+    Some((payoff, break_even))
+}
+
 impl Payoff {
-    /// Of a run whose accelerator was fitted; none otherwise, nor if an engine sampled: plain swaps were the cores', and
-    /// their seconds are not its.
-    pub fn new(run: &Run, results: &Results, times: &Times) -> Option<Self> {
-        if run.samples_by_engine() {
-            return None;
-        }
-        let plain = run.plain_stage()?;
-        let fit = run.fit_report()?;
-        let ladders = run.settings().ensembles as f64;
-        let (rate, counted) = plain_rate(plain, results, ladders);
-        if rate <= 0.0 || results.round_trips == 0 {
-            return None;
-        }
-        let made = (run.settings().burn_in + results.iterations) as f64;
-        let costs = Costs {
-            rate: [rate, results.round_trip_rate * ladders],
-            evaluations: [
-                plain.evaluations as f64 / plain.iterations as f64,
-                results.sampling_evaluations as f64 / results.iterations as f64,
-            ],
-            seconds: [times.plain.processor_s / plain.iterations as f64, times.sampling.processor_s / made],
-            making: (
-                (results.evaluations + fit.target_evaluations
-                    - results.sampling_evaluations
-                    - plain.tuning_evaluations) as f64,
-                times.collecting.processor_s + times.training.processor_s,
-            ),
-            iterations: results.iterations as f64,
-        };
-        // With what moves and swaps cost beside it: asking the target for its own time would be counted.
-        let cost = costs.seconds[0] / costs.evaluations[0];
-        let of = |k: usize| Yield {
-            per_iteration: costs.rate[k],
-            per_evaluation: costs.rate[k] / costs.evaluations[k],
-            per_processor_second: costs.rate[k] / costs.seconds[k],
-        };
-        let spent = times.tuning.processor_s
-            + times.collecting.processor_s
-            + times.training.processor_s
-            + times.sampling.processor_s;
-        let trips = results.round_trips as f64;
-        Some(Self {
-            plain: of(0),
-            plain_counted: counted,
-            plain_seen: (plain.round_trips, plain.iterations),
-            sampling: of(1),
-            everything: Yield {
-                per_iteration: costs.rate[1],
-                per_evaluation: trips / (results.evaluations + fit.target_evaluations) as f64,
-                per_processor_second: trips / spent,
-            },
-            evaluation_cost_s: cost,
-            break_even_cost_s: costs.dearer().map(|dearer| (cost + dearer).max(0.0)),
-            break_even_iterations: costs.iterations_to_pay(),
-        })
-    }
-
-    /// For `summary.json`.
-    pub fn to_value(&self) -> Value {
-        let of = |y: &Yield| {
-            json!({
-                "per_iteration": y.per_iteration,
-                "per_evaluation": y.per_evaluation,
-                "per_processor_second": y.per_processor_second,
-            })
-        };
-        json!({
-            "plain": of(&self.plain),
-            "plain_counted": self.plain_counted,
-            "plain_seen": {"round_trips": self.plain_seen.0, "iterations": self.plain_seen.1},
-            "sampling": of(&self.sampling),
-            "everything": of(&self.everything),
-            "evaluation_cost_s": self.evaluation_cost_s,
-        })
-    }
-
     /// When it pays, in a sentence.
-    pub fn sentence(&self) -> String {
+    pub fn sentence(&self, break_even: &BreakEven) -> String {
         let now = duration(self.evaluation_cost_s);
-        let iterations = match self.break_even_iterations {
+        let iterations = match break_even.iterations {
             Some(n) => format!(
                 "At the present {now} an evaluation, the transport pays for itself after {} iterations",
-                count(n)
+                count(n.ceil() as u64)
             ),
             None => {
                 format!("At the present {now} an evaluation, plain swaps make more round trips per second")
             }
         };
-        let cost = match self.break_even_cost_s {
+        let cost = match break_even.evaluation_cost_s {
             Some(0.0) => "within this run it pays at any cost of an evaluation".into(),
             Some(c) => format!("within this run it pays where an evaluation costs more than {}", duration(c)),
             None => "within this run it pays at no cost of an evaluation: it is too short".into(),
@@ -197,18 +204,6 @@ fn duration(seconds: f64) -> String {
     };
     let decimals = if value < 10.0 { 1 } else { 0 };
     format!("{value:.decimals$} {unit}")
-}
-
-fn count(n: f64) -> String {
-    let digits = format!("{:.0}", n.ceil());
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
 }
 
 #[cfg(test)]
@@ -248,9 +243,21 @@ mod tests {
 
     #[test]
     fn words() {
+        let each = Yield { per_iteration: 0.1, per_evaluation: 1e-3, per_processor_second: 10.0 };
+        let payoff = Payoff {
+            plain: each,
+            plain_counted: true,
+            plain_seen: Seen { round_trips: 30, iterations: 300 },
+            sampling: each,
+            everything: each,
+            evaluation_cost_s: 2e-6,
+        };
+        let pays = BreakEven { evaluation_cost_s: Some(0.0), iterations: Some(1_234_567.2) };
+        let sentence = payoff.sentence(&pays);
+        assert!(sentence.contains("2.0 µs") && sentence.contains("1,234,568 iterations"), "{sentence}");
+        let never = BreakEven { evaluation_cost_s: None, iterations: None };
+        assert!(payoff.sentence(&never).contains("too short"));
         assert_eq!(duration(1.23e-7), "123 ns");
         assert_eq!(duration(1.23e-6), "1.2 µs");
-        assert_eq!(count(1234567.2), "1,234,568");
-        assert_eq!(count(12.0), "12");
     }
 }

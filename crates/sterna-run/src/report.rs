@@ -1,8 +1,10 @@
 //! `report.html`: one page, no network: what a person should see of a run.
 //!
-//! It is made from the run folder alone, so `sterna report DIR` can make it again at any time.
+//! It is made from the files of the run folder alone, so `sterna report DIR` can make it again at any time, whatever
+//! became of the target.
 
 pub mod chart;
+mod figure;
 pub(crate) mod format;
 mod load;
 pub(crate) mod sections;
@@ -12,10 +14,10 @@ use crate::checkpoint::write_whole;
 use crate::config::known;
 use crate::error::JobError;
 use crate::job::date;
+use crate::summary::Summary;
 pub(crate) use format::escape;
 use format::{count, number, percent, with_error};
 use load::Folder;
-use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -34,26 +36,14 @@ pub fn write(folder: &Path) -> Result<PathBuf, JobError> {
 pub fn page(folder: &Path) -> Result<String, JobError> {
     let name = folder.file_name().map_or_else(|| "run".into(), |n| n.to_string_lossy().into_owned());
     let folder = Folder::read(folder)?;
-    let sections = sections::all(&folder);
-    let mut links = String::new();
-    let mut body = String::new();
-    for section in &sections {
+    let (mut links, mut body) = (String::new(), String::new());
+    for section in sections::all(&folder) {
         let _ = write!(links, "<a href=\"#{}\">{}</a>", section.id, escape(section.title));
-        let _ = write!(
-            body,
-            "<section id=\"{}\"><h2>{}</h2><p class=\"introduction\">{}</p><div class=\"figures\">{}</div></section>",
-            section.id,
-            escape(section.title),
-            escape(&section.introduction),
-            section.figures.concat()
-        );
+        body += &section.html();
     }
     links += "<a href=\"#repeat\">Repeat this run</a>";
-    let target = format!(
-        "{}, {} dimensions",
-        text(&folder.summary["target"]["kind"]),
-        folder.summary["target"]["dim"]
-    );
+    let target = &folder.summary.setup.target;
+    let target = format!("{}, {} dimensions", target.kind, target.dim);
     let parts = [
         ("title", escape(&format!("{target} — Sterna report"))),
         ("style", STYLE.into()),
@@ -61,40 +51,35 @@ pub fn page(folder: &Path) -> Result<String, JobError> {
         ("subtitle", subtitle(&folder)),
         ("verdict", verdict_html(&folder.summary)),
         ("numbers", key_numbers(&folder.summary)),
-        ("alarms", alarms(&folder.summary)),
+        ("alarms", alarms(&folder.summary) + &unread(&folder)),
         ("links", links),
         ("sections", body),
         ("repeat", repeat(&folder, &name)),
-        ("version", escape(&text(&folder.summary["sterna"]))),
+        ("version", escape(&folder.summary.sterna)),
         ("script", SCRIPT.into()),
     ];
     Ok(fill(PAGE, &parts))
 }
 
-/// One chart of a run folder's report as a file of its own, light or dark as the reader prefers: the first
-/// drawing of the figure of that name.
+/// One chart of a run folder's report as a file of its own, light or dark as the reader prefers; of several to choose
+/// from, the one that the page shows first.
 pub fn drawing(folder: &Path, id: &str) -> Result<String, JobError> {
-    let page = page(folder)?;
-    let names: Vec<&str> =
-        page.split("<figure id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let folder = Folder::read(folder)?;
+    let figures: Vec<_> = sections::all(&folder).into_iter().flat_map(|section| section.figures).collect();
+    let names: Vec<&str> = figures.iter().map(|figure| figure.id()).collect();
     known("chart", id, &names)?;
-    let figure = page.split(&format!("<figure id=\"{id}\"")).nth(1).expect("a figure of that name");
-    let figure = figure.split("</figure>").next().unwrap_or_default();
-    let inside = figure.split("role=\"img\"").nth(1).and_then(|rest| rest.split_once('>'));
-    let content = inside.and_then(|(_, rest)| rest.split_once("</svg>")).expect("a figure has a drawing").0;
-    let size = figure.split("viewBox=\"").find(|part| part.contains("role=\"img\""));
-    let size = size.and_then(|part| part.split('"').next()).expect("a drawing has a size");
-    let side = size.split(' ').collect::<Vec<_>>();
-    Ok(format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{size}\" width=\"{}\" height=\"{}\"><style>{STYLE}</style>\
-         <rect width=\"100%\" height=\"100%\" fill=\"var(--card)\"/>{content}</svg>\n",
-        side[2], side[3]
-    ))
+    let figure = figures.iter().find(|figure| figure.id() == id).expect("a known chart");
+    Ok(figure.svg())
 }
 
 /// A chart as a file of its own, with its title and its legend inside.
 pub(crate) fn standalone(chart: &chart::Chart) -> String {
     let (width, height, content) = chart.with_legend();
+    standalone_svg(width, height, &content)
+}
+
+/// A drawing with all that it needs to be a file.
+fn standalone_svg(width: f64, height: f64, content: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
          <style>{STYLE}</style><rect width=\"100%\" height=\"100%\" fill=\"var(--card)\"/>{content}</svg>\n"
@@ -114,50 +99,31 @@ pub(crate) fn fill(template: &str, parts: &[(&str, String)]) -> String {
     out + rest
 }
 
-/// Numbers of a JSON array; what is none becomes NaN.
-pub(crate) fn numbers(value: &Value) -> Vec<f64> {
-    let all = value.as_array().map_or(&[][..], |all| &all[..]);
-    all.iter().map(|x| x.as_f64().unwrap_or(f64::NAN)).collect()
-}
-
-/// A number of a JSON object, or NaN.
-pub(crate) fn number_at(value: &Value, key: &str) -> f64 {
-    value[key].as_f64().unwrap_or(f64::NAN)
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().into()
-}
-
 fn subtitle(folder: &Folder) -> String {
-    let summary = &folder.summary;
-    let kind = folder.config.accelerator.kind.as_str();
-    let swaps = match kind {
+    let setup = &folder.summary.setup;
+    let swaps = match setup.accelerator.kind.as_str() {
         "none" => "plain swaps".to_string(),
-        kind => {
-            let steps = summary["accelerator"]["steps"].as_u64().unwrap_or(1);
-            format!("swaps accelerated by {kind}, K = {steps}")
-        }
+        kind => format!("swaps accelerated by {kind}, K = {}", setup.accelerator.steps),
     };
-    let ladders = summary["ensembles"].as_u64().unwrap_or(1);
+    let ladders = setup.ensembles;
     let mut parts = vec![
         swaps,
-        format!("{} ladder{} of {} chains", ladders, if ladders == 1 { "" } else { "s" }, summary["chains"]),
-        format!("{} iterations", count(summary["iterations"].as_u64().unwrap_or(0))),
-        format!("seed {}", summary["seed"]),
+        format!("{} ladder{} of {} chains", ladders, if ladders == 1 { "" } else { "s" }, setup.chains),
+        format!("{} iterations", count(setup.iterations)),
+        format!("seed {}", setup.seed),
     ];
     if let Some(began) = folder.began {
         let d = date(began as u64);
         parts.push(format!("{}-{}-{} {}:{} UTC", &d[..4], &d[4..6], &d[6..8], &d[9..11], &d[11..13]));
     }
     let mut out = escape(&parts.join(" · "));
-    if summary["finished"] == false {
+    if !folder.summary.finished {
         out += " · <strong class=\"unfinished\">not finished</strong>";
     }
     out
 }
 
-fn verdict_html(summary: &Value) -> String {
+fn verdict_html(summary: &Summary) -> String {
     let mut out = String::new();
     for sentence in verdict::verdict(summary) {
         let _ = write!(
@@ -172,25 +138,15 @@ fn verdict_html(summary: &Value) -> String {
     out
 }
 
-fn key_numbers(summary: &Value) -> String {
-    let z = &summary["log_z"];
-    let ess = number_at(&summary["ess"], "minimum");
-    let barrier = number_at(summary, "global_barrier");
+fn key_numbers(summary: &Summary) -> String {
+    let (swaps, z) = (&summary.swaps, &summary.log_z);
     let tiles = [
-        (
-            "round trips",
-            summary["round_trips"].as_u64().map_or_else(|| "unknown".into(), count),
-            "there and back",
-        ),
-        ("efficiency", percent(number_at(summary, "exploration_efficiency")), "of what the swaps allow"),
-        ("barrier Λ", number(barrier), "sum of rejections"),
-        ("log Z", with_error(number_at(z, "bar"), number_at(z, "standard_error")), "by Bennett's ratio"),
-        ("smallest ESS", number(ess.round()), "effective draws, at least"),
-        (
-            "speed",
-            format!("{}/s", number(number_at(&summary["time"], "iterations_per_second").round())),
-            "iterations",
-        ),
+        ("round trips", count(swaps.round_trips), "there and back"),
+        ("efficiency", percent(swaps.exploration_efficiency), "of what the swaps allow"),
+        ("barrier Λ", number(swaps.global_barrier), "sum of rejections"),
+        ("log Z", with_error(z.bar, z.standard_error), "by Bennett's ratio"),
+        ("smallest ESS", number(summary.target_chain.ess.minimum.round()), "effective draws, at least"),
+        ("speed", format!("{}/s", number(summary.cost.time.iterations_per_second.round())), "iterations"),
     ];
     let mut out = String::new();
     for (name, value, note) in tiles {
@@ -199,25 +155,36 @@ fn key_numbers(summary: &Value) -> String {
     out
 }
 
-fn alarms(summary: &Value) -> String {
-    let all = summary["alarms"].as_array().map_or(&[][..], |all| &all[..]);
-    if all.is_empty() {
+fn alarms(summary: &Summary) -> String {
+    if summary.alarms.is_empty() {
         return "<p class=\"quiet\" id=\"alarms\">No alarms.</p>".into();
     }
     let mut out = String::from("<section id=\"alarms\" class=\"alarms\"><h2>Alarms</h2><dl>");
-    for alarm in all {
-        let (code, message) = (escape(&text(&alarm["code"])), escape(&text(&alarm["message"])));
+    for alarm in &summary.alarms {
+        let (code, message) = (escape(alarm.code.name()), escape(&alarm.message));
         let _ = write!(out, "<dt><code>{code}</code></dt><dd>{message}</dd>");
     }
     out + "</dl></section>"
 }
 
+/// What the page cannot show, and why.
+fn unread(folder: &Folder) -> String {
+    if folder.unread.is_empty() {
+        return String::new();
+    }
+    let list: String = folder.unread.iter().map(|why| format!("<li>{}</li>", escape(why))).collect();
+    format!(
+        "<section id=\"unread\" class=\"quiet\"><p>Could not be read, and is not shown:</p><ul>{list}</ul></section>"
+    )
+}
+
 fn repeat(folder: &Folder, name: &str) -> String {
+    let Some(config) = &folder.config else { return "<p>Its config.toml is missing.</p>".into() };
     format!(
         "<pre class=\"command\">sterna run {name}/config.toml --out {name}-again</pre>\
          <details open><summary>config.toml, as it was resolved</summary><pre>{config}</pre></details>",
         name = escape(name),
-        config = escape(folder.config_text.trim_end())
+        config = escape(config.trim_end())
     )
 }
 

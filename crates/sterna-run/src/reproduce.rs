@@ -239,6 +239,11 @@ pub fn write_page(out: &Path) -> Result<(), JobError> {
     page::write(out, &introduction, &sections)
 }
 
+/// A number of a JSON object, or NaN.
+fn number_at(value: &serde_json::Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or(f64::NAN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

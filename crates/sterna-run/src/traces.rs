@@ -1,13 +1,21 @@
 //! `traces.json`: what the report draws beyond the summary and the draws.
 
+use crate::summary::{About, Ess};
 use serde::{Deserialize, Serialize};
+use sterna::Target;
 use sterna::run::Run;
+use sterna::streams::{Phase, Streams};
 use sterna::trace::{LadderTrace, NO_ENERGY, RoundTrace};
 
 /// Bins of a histogram.
 const BINS: usize = 48;
 /// Works that a histogram looks at, evenly spread over ladders and time.
 const VALUES: usize = 200_000;
+/// Coordinates that a report shows.
+const COORDINATES: usize = 4;
+/// Exact draws to compare with, and numbers that are drawn for them.
+const EXACT: usize = 10_000;
+const EXACT_NUMBERS: usize = 5_000_000;
 
 /// Counts in bins of equal width.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,8 +90,57 @@ pub struct Works {
     pub backward: Histogram,
 }
 
+/// What energies are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Energy {
+    /// The target's log density.
+    #[default]
+    Target,
+    /// The chain's own.
+    Chain,
+}
+
+/// Draws of some coordinates.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Which coordinates, the slowest first.
+    pub coordinates: Vec<usize>,
+    /// Values of each, draw by draw.
+    pub values: Vec<Vec<f32>>,
+}
+
+impl Sample {
+    /// Exact draws of the coordinates that a report shows; none if the target cannot draw.
+    pub fn exact(target: &dyn Target, seed: u64, ess: &Ess) -> Option<Self> {
+        let coordinates = slowest(&ess.coordinates);
+        let streams = Streams::new(seed);
+        let mut x = vec![0.0; target.dim()];
+        let mut values = vec![Vec::new(); coordinates.len()];
+        // Not more numbers than the clock allows.
+        let draws = EXACT.min(EXACT_NUMBERS / target.dim().max(1)).max(500);
+        for i in 0..draws {
+            if !target.draw(&mut streams.row(Phase::Exact, 0, i as u32), &mut x) {
+                return None;
+            }
+            values.iter_mut().zip(&coordinates).for_each(|(out, &j)| out.push(x[j] as f32));
+        }
+        Some(Self { coordinates, values })
+    }
+}
+
+/// The coordinates that a report shows: those with the fewest effective draws, where trouble shows first.
+pub fn slowest(ess: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..ess.len()).collect();
+    let rank = |i: &usize| if ess[*i].is_nan() { f64::INFINITY } else { ess[*i] };
+    order.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
+    order.truncate(COORDINATES);
+    order
+}
+
 /// All of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Traces {
     /// Replicas of the first ladder in each of the first iterations.
     pub start: IndexProcess,
@@ -91,8 +148,8 @@ pub struct Traces {
     pub index: IndexProcess,
     /// Iterations, and round trips of all ladders by then.
     pub round_trips: Vec<(u64, u64)>,
-    /// What energies are: "target" for the target's log density, "chain" for the chain's own.
-    pub energy: String,
+    /// What energies are.
+    pub energy: Energy,
     /// Where chains differ too much for one scale: the highest log density, and histograms are of
     /// ln(1 + how far below it).
     pub energy_top: Option<f64>,
@@ -102,33 +159,91 @@ pub struct Traces {
     pub works: Vec<Works>,
     /// How tuning went.
     pub rounds: Vec<RoundTrace>,
+    /// What it aimed at, and other words of the charts.
+    pub labels: Labels,
+    /// Exact draws to compare with, where the target can draw.
+    pub exact: Option<Sample>,
+}
+
+/// What charts say beside numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Labels {
+    /// Names of the target's parameters, one for each coordinate; none if they have none.
+    pub parameters: Vec<String>,
+    /// Acceptance that step sizes were adapted to, if they were.
+    pub wanted_acceptance: Option<f64>,
+    /// The loss that networks are trained with.
+    pub loss: String,
+    /// Rounds of training.
+    pub training_rounds: u64,
+}
+
+impl Labels {
+    fn of(run: &Run, about: &About) -> Self {
+        Self {
+            parameters: about.parameters.clone(),
+            wanted_acceptance: crate::alarms::wanted_acceptance(run),
+            loss: about.loss.clone(),
+            training_rounds: run.settings().fits as u64,
+        }
+    }
+
+    /// What a coordinate is called.
+    pub fn coordinate(&self, i: usize) -> String {
+        self.parameters.get(i).cloned().unwrap_or_else(|| format!("coordinate {i}"))
+    }
 }
 
 impl Traces {
-    /// What a run remembers; `diffusion` says that the path is not made of the target's density.
-    pub fn new(run: &Run, diffusion: bool) -> Self {
+    /// What a run remembers.
+    pub fn new(run: &Run, about: &About) -> Self {
         let ladders: Vec<&LadderTrace> = run.traces().collect();
-        let mut out = Self { rounds: run.rounds().to_vec(), ..Self::default() };
+        let labels = Labels::of(run, about);
+        let mut out = Self { rounds: run.rounds().to_vec(), labels, ..Self::default() };
         let Some(first) = ladders.first() else { return out };
-        let replicas = &first.replicas;
-        let by_replica = |rows: &[&[u32]]| -> Vec<Vec<u32>> {
-            (0..replicas.len()).map(|m| rows.iter().map(|row| row[m]).collect()).collect()
-        };
-        let rows: Vec<&[u32]> = first.start.chunks_exact(replicas.len()).collect();
-        out.start = IndexProcess { replicas: replicas.clone(), stride: 1, chains: by_replica(&rows) };
-        let rows: Vec<&[u32]> = first.index.iter().map(|(_, row)| row).collect();
-        out.index = IndexProcess {
-            replicas: replicas.clone(),
-            stride: first.index.stride(),
-            chains: by_replica(&rows),
-        };
+        (out.start, out.index) = index_processes(first);
         out.round_trips = LadderTrace::total_round_trips(ladders.iter().copied());
-        out.energy = if diffusion { "chain" } else { "target" }.into();
+        // The path in use: a learned one may have been given up.
+        out.energy = if run.sampler().path.keeps_target() { Energy::Target } else { Energy::Chain };
         let chains = run.settings().chains;
         (out.energy_top, out.energies) = energies(&ladders, chains);
         out.works = (0..chains - 1).map(|pair| works(run, pair)).collect();
         out
     }
+
+    /// Whether lists that belong together are equally long: a file may claim anything.
+    pub fn is_sound(&self) -> bool {
+        let process = |p: &IndexProcess| {
+            let entries = p.chains.first().map_or(0, Vec::len);
+            p.chains.len() == p.replicas.len() && p.chains.iter().all(|chains| chains.len() == entries)
+        };
+        let works = |w: &Works| w.forward.counts.len() == w.backward.counts.len();
+        let chains = self.rounds.first().map_or(0, |round| round.step_size.len());
+        let round = |r: &RoundTrace| (r.step_size.len(), r.acceptance.len()) == (chains, chains);
+        let sample = |s: &Sample| {
+            let draws = s.values.first().map_or(0, Vec::len);
+            s.values.len() == s.coordinates.len() && s.values.iter().all(|values| values.len() == draws)
+        };
+        process(&self.start)
+            && process(&self.index)
+            && self.works.iter().all(works)
+            && self.rounds.iter().all(round)
+            && self.exact.iter().all(sample)
+    }
+}
+
+/// The first iterations one by one, and the whole run.
+fn index_processes(ladder: &LadderTrace) -> (IndexProcess, IndexProcess) {
+    let replicas = &ladder.replicas;
+    let by_replica = |stride: u64, rows: &[&[u32]]| IndexProcess {
+        replicas: replicas.clone(),
+        stride,
+        chains: (0..replicas.len()).map(|m| rows.iter().map(|row| row[m]).collect()).collect(),
+    };
+    let start: Vec<&[u32]> = ladder.start.chunks_exact(replicas.len()).collect();
+    let whole: Vec<&[u32]> = ladder.index.iter().map(|(_, row)| row).collect();
+    (by_replica(1, &start), by_replica(ladder.index.stride(), &whole))
 }
 
 fn energies(ladders: &[&LadderTrace], chains: usize) -> (Option<f64>, Vec<Histogram>) {

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::path::Path;
 use sterna_neural::{Cuda, Precision};
+use sterna_run::alarms::Code;
 use sterna_run::config::Config;
 use sterna_run::job::{self, Observer, Progress};
 
@@ -45,7 +46,7 @@ fn no_gpu() -> bool {
 /// Draws of all ladders.
 fn draws(config: &Config) -> Vec<Vec<f64>> {
     let (run, summary) = job::sample(config, &mut ()).unwrap();
-    assert!(summary.alarms.iter().all(|alarm| alarm.code != "device-replaced"));
+    assert!(summary.alarms.iter().all(|alarm| alarm.code != Code::DeviceReplaced));
     run.records().flat_map(|r| &r.draws).map(|draws| draws.x.clone()).collect()
 }
 
@@ -79,10 +80,10 @@ fn check_log_z(device: &str, precision: &str) {
         ("accelerator.steps", "1"),
     ];
     let (_, summary) = job::sample(&config(device, &more), &mut ()).unwrap();
-    let z = &summary.results.log_z;
+    let z = &summary.log_z;
     println!("{device}, {precision}: log Z {:.4} ± {:.4}, in truth 0", z.bar, z.standard_error);
     assert!(z.standard_error < 0.2 && z.bar.abs() < 5.0 * z.standard_error);
-    assert!(summary.results.round_trips > 50, "{} round trips", summary.results.round_trips);
+    assert!(summary.swaps.round_trips > 50, "{} round trips", summary.swaps.round_trips);
 }
 
 #[test]

@@ -56,12 +56,11 @@ fn a_run_folder_holds_the_transport_and_its_cost() {
     let at = folder.path().join("run");
     let more = [("accelerator.steps", "2"), ("network.coordinates", "together")];
     sterna_run::run(&config("cmcd", &more), &at, &mut ()).unwrap();
-    let summary: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(at.join("summary.json")).unwrap()).unwrap();
-    assert!(summary["time"]["training_s"].as_f64().unwrap() > 0.0);
+    let summary = sterna_run::Summary::read(&at).unwrap();
+    assert!(summary.cost.time.clock.training_s > 0.0);
     // Two rounds of 30 steps, 32 journeys in each direction, 3 points each.
-    assert_eq!(summary["evaluations"]["training"], 2 * 30 * 64 * 3);
-    assert_eq!(summary["training"]["rejection_rates"].as_array().unwrap().len(), 3);
+    assert_eq!(summary.cost.evaluations.training, 2 * 30 * 64 * 3);
+    assert_eq!(summary.training.unwrap().rejection_rates.len(), 3);
     let stored =
         sterna_neural::weights::load::<sterna_neural::CmcdDescription>(&at.join("transport.safetensors"));
     assert_eq!(stored.unwrap().description.steps, 2);
@@ -74,17 +73,16 @@ fn a_learned_path_counts_its_networks() {
         &mut (),
     )
     .unwrap();
-    let results = &summary.results;
+    let (results, counted) = (run.results(), summary.cost.evaluations);
     // At each of 200 iterations of 3 ladders: five leapfrog steps on four chains less the reference, and of the
     // 1 or 2 pairs two journeys of two steps. The network rests on the target chain.
     let swaps = 3 * 200 * 3 / 2 * 4;
     assert_eq!(results.sampling_evaluations, 3 * 200 * 15 + swaps - asked_at_zero(200));
     assert!(results.sampling_network_evaluations < results.sampling_evaluations);
-    let json: serde_json::Value = serde_json::from_str(&summary.to_json()).unwrap();
     let training = 2 * 30 * 32;
-    assert_eq!(json["evaluations"]["network_training"], training);
-    assert_eq!(json["evaluations"]["network"], training + results.network_evaluations);
-    assert_eq!(json["evaluations"]["training"], 2 * training);
+    assert_eq!(counted.network_training, training);
+    assert_eq!(counted.network, training + results.network_evaluations);
+    assert_eq!(counted.training, 2 * training);
     let plain = job::plain_samples(&run, 50).unwrap();
     assert_eq!((plain.rows(), plain.dim()), (50, 3));
     assert!(plain.as_slice().iter().all(|x| x.is_finite()));
@@ -214,10 +212,10 @@ fn a_transport_is_used_again() {
         };
         let (run, found) = again(&[]).unwrap();
         assert!(found.training.is_none() && run.fitted().is_none());
-        assert_eq!(found.steps, summary.steps);
-        assert_eq!(found.results.schedule.betas(), summary.results.schedule.betas());
+        assert_eq!(found.setup.accelerator, summary.setup.accelerator);
+        assert_eq!(found.setup.schedule, summary.setup.schedule);
         assert!(found.to_json().contains("\"training_s\": 0.0"));
-        assert!(found.results.sampling_evaluations > 0);
+        assert!(found.cost.evaluations.sampling > 0);
         let other = if kind == "flow" { "cmcd" } else { "flow" };
         for (key, value, named) in [
             ("chains.count", "5", "chains.count = 5"),
@@ -256,11 +254,11 @@ fn a_learned_path_is_used_again() {
     for (steps, chains) in [("0", "4"), ("2", "4"), ("5", "7")] {
         let (run, found) = again(&[("accelerator.steps", steps), ("chains.count", chains)]).unwrap();
         assert!(found.training.is_none() && run.fitted().is_none());
-        assert_eq!(found.steps.to_string(), steps);
-        assert_eq!(found.results.schedule.chains().to_string(), chains);
-        assert!(found.results.sampling_network_evaluations > 0);
-        let log_z = &found.results.log_z;
-        let off = log_z.bar - found.results.log_z_truth.unwrap();
+        assert_eq!(found.setup.accelerator.steps.to_string(), steps);
+        assert_eq!(found.setup.chains.to_string(), chains);
+        assert!(run.results().sampling_network_evaluations > 0);
+        let log_z = &found.log_z;
+        let off = log_z.bar - log_z.truth.unwrap();
         assert!(off.abs() < 5.0 * log_z.standard_error, "K = {steps}: off by {off}");
     }
     for (key, value, named) in [

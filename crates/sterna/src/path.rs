@@ -206,6 +206,12 @@ pub trait AnnealingPath: Send + Sync {
         0.0
     }
 
+    /// Whether [`Points::target`] holds the target's own log density; a path that is not made of it, such as a
+    /// diffusion, keeps the chain's there.
+    fn keeps_target(&self) -> bool {
+        true
+    }
+
     /// log Z of the target, where it is known.
     fn log_z(&self) -> Option<f64>;
 

@@ -1,7 +1,7 @@
 //! The φ/ψ free-energy map: numbers for programs, and a figure.
 
 use crate::error::JobError;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -20,6 +20,54 @@ pub struct FreeEnergyMap {
     thermal_energy: f64,
     /// Draws in each cell, rows of φ from −180 degrees.
     counts: Vec<u64>,
+}
+
+/// `phi_psi.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhiPsi {
+    /// Of the target chain, in kelvin.
+    pub temperature: f64,
+    /// One map per residue.
+    pub residues: Vec<ResidueMap>,
+}
+
+/// The free energy of one residue, for programs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResidueMap {
+    /// The residue's name.
+    pub residue: String,
+    /// Middles of the cells along φ, in degrees.
+    pub phi: Vec<f64>,
+    /// Middles of the cells along ψ, in degrees.
+    pub psi: Vec<f64>,
+    /// Rows of φ; none where no draw fell.
+    pub free_energy: Vec<Vec<Option<f64>>>,
+    /// Draws in each cell.
+    pub counts: Vec<Vec<u64>>,
+    /// Of the free energy.
+    pub unit: String,
+    /// kB T in that unit.
+    pub thermal_energy: Option<f64>,
+}
+
+impl PhiPsi {
+    /// Some maps at a temperature.
+    pub fn of(maps: &[FreeEnergyMap], temperature: f64) -> Self {
+        Self { temperature, residues: maps.iter().map(FreeEnergyMap::residue).collect() }
+    }
+
+    /// Reads the file of a run folder.
+    pub fn read(folder: &Path) -> Result<Self, JobError> {
+        let file = folder.join("phi_psi.json");
+        let bytes = std::fs::read(&file).map_err(JobError::file("read", &file))?;
+        serde_json::from_slice(&bytes).map_err(|e| {
+            JobError::Config(format!(
+                "{} holds no map of φ and ψ that this version knows: {e}",
+                file.display()
+            ))
+        })
+    }
 }
 
 impl FreeEnergyMap {
@@ -47,37 +95,31 @@ impl FreeEnergyMap {
     /// If there is no such file, or it was not written by a run.
     pub fn read(folder: &Path) -> Result<Vec<Self>, JobError> {
         let file = folder.join("phi_psi.json");
-        let bytes = std::fs::read(&file).map_err(JobError::file("read", &file))?;
-        let all: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let residues = all["residues"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let maps: Option<Vec<Self>> = residues.iter().map(Self::from_value).collect();
+        let maps: Option<Vec<Self>> = PhiPsi::read(folder)?.residues.iter().map(Self::from_residue).collect();
         maps.filter(|maps| !maps.is_empty()).ok_or_else(|| {
             JobError::Config(format!("{} holds no map of φ and ψ that this version knows", file.display()))
         })
     }
 
-    fn from_value(value: &Value) -> Option<Self> {
-        let rows = value["counts"].as_array()?.iter().map(Value::as_array).collect::<Option<Vec<_>>>()?;
-        let counts: Vec<u64> = rows.into_iter().flatten().map(Value::as_u64).collect::<Option<_>>()?;
-        let residue = value["residue"].as_str()?.to_string();
-        let thermal_energy = value["thermal_energy"].as_f64()?;
+    fn from_residue(map: &ResidueMap) -> Option<Self> {
+        let counts = map.counts.concat();
+        let (residue, thermal_energy) = (map.residue.clone(), map.thermal_energy?);
         (counts.len() == CELLS * CELLS).then_some(Self { residue, thermal_energy, counts })
     }
 
-    /// For `phi_psi.json`.
-    pub fn to_value(&self) -> Value {
+    fn residue(&self) -> ResidueMap {
         let width = 360.0 / CELLS as f64;
         let centres: Vec<f64> = (0..CELLS).map(|i| -180.0 + width * (i as f64 + 0.5)).collect();
-        let rows = |i| (0..CELLS).map(|j| self.free_energy(i, j)).collect::<Vec<_>>();
-        json!({
-            "residue": self.residue,
-            "phi": centres,
-            "psi": centres,
-            "free_energy": (0..CELLS).map(rows).collect::<Vec<_>>(),
-            "counts": self.counts.chunks(CELLS).collect::<Vec<_>>(),
-            "unit": "kJ/mol",
-            "thermal_energy": self.thermal_energy,
-        })
+        let rows = |i| (0..CELLS).map(|j| self.free_energy(i, j)).collect();
+        ResidueMap {
+            residue: self.residue.clone(),
+            phi: centres.clone(),
+            psi: centres,
+            free_energy: (0..CELLS).map(rows).collect(),
+            counts: self.counts.chunks(CELLS).map(<[u64]>::to_vec).collect(),
+            unit: "kJ/mol".into(),
+            thermal_energy: Some(self.thermal_energy),
+        }
     }
 
     /// An SVG picture of some maps, side by side.
@@ -208,9 +250,11 @@ mod tests {
         assert_eq!((map.free_energy(0, 0), map.free_energy(71, 71)).0.map(f64::is_finite), Some(true));
         assert_eq!(map.free_energy(10, 10), None);
         // What a run folder holds makes the same picture.
-        let again = FreeEnergyMap::from_value(&map.to_value()).unwrap();
+        let text = serde_json::to_string(&PhiPsi::of(std::slice::from_ref(&map), 300.0)).unwrap();
+        let file: PhiPsi = serde_json::from_str(&text).unwrap();
+        let again = FreeEnergyMap::from_residue(&file.residues[0]).unwrap();
         assert_eq!(FreeEnergyMap::figure(&[again]), FreeEnergyMap::figure(std::slice::from_ref(&map)));
-        assert!(FreeEnergyMap::from_value(&json!({"residue": "ALA 2", "thermal_energy": 2.5})).is_none());
+        assert!(FreeEnergyMap::from_residue(&ResidueMap::default()).is_none());
         assert!(FreeEnergyMap::read(Path::new("no/such/folder")).is_err());
         let figure = FreeEnergyMap::figure(&[map]);
         assert!(figure.starts_with("<svg") && figure.ends_with("</svg>\n") && !figure.contains("NaN"));

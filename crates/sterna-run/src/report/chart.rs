@@ -2,138 +2,12 @@
 //!
 //! Colours are classes that the page's style sheet fills in, so that a chart follows light and dark.
 
-use super::format::{escape, number, significant};
+mod axis;
+
+pub use axis::Axis;
+
+use super::format::escape;
 use std::fmt::Write;
-
-/// How numbers become places.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Scale {
-    Linear,
-    Log,
-}
-
-/// One axis: what it measures, and from where to where.
-#[derive(Clone, Debug)]
-pub struct Axis {
-    label: String,
-    scale: Scale,
-    low: f64,
-    high: f64,
-    ticks: Option<Vec<(f64, String)>>,
-    grid: bool,
-}
-
-impl Axis {
-    /// Equal steps are equally long. Bounds that are equal or no numbers are moved apart.
-    pub fn linear(label: &str, low: f64, high: f64) -> Self {
-        let (low, high) = match (low.is_finite() && high.is_finite(), high - low) {
-            (false, _) => (0.0, 1.0),
-            (true, width) if width > 0.0 => (low, high),
-            _ => (low - 0.5 * low.abs().max(1.0), high + 0.5 * high.abs().max(1.0)),
-        };
-        Self { label: label.into(), scale: Scale::Linear, low, high, ticks: None, grid: true }
-    }
-
-    /// Equal ratios are equally long.
-    pub fn log(label: &str, low: f64, high: f64) -> Self {
-        let mut axis = Self::linear(label, low.max(1e-300), high.max(2e-300));
-        axis.low = axis.low.max(1e-300);
-        axis.scale = Scale::Log;
-        axis
-    }
-
-    /// A linear axis over all values, with a margin; `zero` must be on it.
-    pub fn around(label: &str, values: impl Iterator<Item = f64>, zero: bool) -> Self {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for x in values.filter(|x| x.is_finite()) {
-            (low, high) = (low.min(x), high.max(x));
-        }
-        if zero {
-            (low, high) = (low.min(0.0), high.max(0.0));
-        }
-        let margin = 0.06 * (high - low);
-        let at_zero = |x: f64| zero && x == 0.0;
-        let below = if at_zero(low) { low } else { low - margin };
-        let above = if at_zero(high) { high } else { high + margin };
-        Self::linear(label, below, above)
-    }
-
-    /// Ticks of one's own.
-    pub fn ticks(mut self, ticks: Vec<(f64, String)>) -> Self {
-        self.ticks = Some(ticks);
-        self
-    }
-
-    /// Ticks 0, 1, … `count` − 1 at most, evenly thinned, for chains and pairs.
-    pub fn whole(label: &str, count: usize, margin: f64) -> Self {
-        let step = [1, 2, 5, 10, 20, 50, 100, 200, 500].into_iter().find(|s| count <= 13 * s).unwrap_or(1000);
-        let ticks = (0..count).step_by(step).map(|n| (n as f64, n.to_string())).collect();
-        let mut axis = Self::linear(label, -margin, count as f64 - 1.0 + margin).ticks(ticks);
-        axis.grid = false;
-        axis
-    }
-
-    /// Without lines across the chart.
-    pub fn no_grid(mut self) -> Self {
-        self.grid = false;
-        self
-    }
-
-    fn place(&self, x: f64) -> f64 {
-        match self.scale {
-            Scale::Linear => (x - self.low) / (self.high - self.low),
-            Scale::Log => (x.max(1e-300) / self.low).ln() / (self.high / self.low).ln(),
-        }
-    }
-
-    fn tick_list(&self) -> Vec<(f64, String)> {
-        if let Some(ticks) = &self.ticks {
-            return ticks.clone();
-        }
-        match self.scale {
-            Scale::Linear => {
-                let step = nice_step((self.high - self.low) / 5.0);
-                let first = (self.low / step - 1e-9).ceil() as i64;
-                let last = (self.high / step + 1e-9).floor() as i64;
-                (first..=last).map(|i| i as f64 * step).map(|x| (x, tick_text(x, step))).collect()
-            }
-            Scale::Log => {
-                let (first, last) =
-                    ((self.low.log10() - 1e-9).ceil() as i32, (self.high.log10() + 1e-9).floor() as i32);
-                let every = ((last - first) / 5).max(0) + 1;
-                let decades: Vec<f64> =
-                    (first..=last).filter(|e| (e - last) % every == 0).map(|e| 10f64.powi(e)).collect();
-                let all: Vec<f64> = if decades.len() >= 3 {
-                    decades
-                } else {
-                    let fine =
-                        (first - 1..=last + 1).flat_map(|e| [1.0, 2.0, 5.0].map(|m| m * 10f64.powi(e)));
-                    fine.filter(|x| (self.low * 0.999..=self.high * 1.001).contains(x)).collect()
-                };
-                all.into_iter().map(|x| (x, significant(x, 2))).collect()
-            }
-        }
-    }
-}
-
-/// 1, 2 or 5 times a power of ten.
-fn nice_step(rough: f64) -> f64 {
-    let power = 10f64.powf(rough.log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0];
-    power * steps.into_iter().find(|s| *s * power >= 0.999 * rough).unwrap_or(10.0)
-}
-
-fn tick_text(x: f64, step: f64) -> String {
-    if x.abs() < 1e-9 * step {
-        return "0".into();
-    }
-    if x.abs() >= 1e5 && x.abs() < 1e9 {
-        let (unit, name) = if x.abs() >= 1e6 { (1e6, "M") } else { (1e3, "k") };
-        return number(x / unit) + name;
-    }
-    // As many digits as tell neighbours apart.
-    significant(x, ((x.abs() / step).log10().floor() as usize + 2).clamp(2, 9))
-}
 
 /// What stands beside a name in the legend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -345,26 +219,23 @@ impl Chart {
         }
     }
 
-    /// The drawing alone.
-    fn svg(&self, attributes: &str) -> String {
-        let (width, height) = (self.width, self.height);
+    /// Ticks and lines across the chart.
+    fn grid(&self) -> String {
         let (inner_width, inner_height) = self.inner();
         let (right, bottom) = (self.left + inner_width, TOP + inner_height);
         let mut grid = String::new();
         let inside = |place: f64| (-0.001..=1.001).contains(&place);
+        let tick = |x: f64, y: f64, anchor: &str, text: &str| {
+            let (x, y, text) = (short(x), short(y), escape(text));
+            format!("<text class=\"tick\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>")
+        };
         for (x, text) in self.x.tick_list().into_iter().filter(|t| inside(self.x.place(t.0))) {
             let at = short(self.at_x(x));
-            if self.x.grid {
-                let _ = write!(grid, "<path class=\"grid\" d=\"M{at} {TOP}V{bottom}\"/>");
-            } else {
-                let _ = write!(grid, "<path class=\"axis\" d=\"M{at} {bottom}v4\"/>");
-            }
-            let y = short(bottom + 17.0);
-            let _ = write!(
-                grid,
-                "<text class=\"tick\" x=\"{at}\" y=\"{y}\" text-anchor=\"middle\">{}</text>",
-                escape(&text)
-            );
+            grid += &match self.x.grid {
+                true => format!("<path class=\"grid\" d=\"M{at} {TOP}V{bottom}\"/>"),
+                false => format!("<path class=\"axis\" d=\"M{at} {bottom}v4\"/>"),
+            };
+            grid += &tick(self.at_x(x), bottom + 17.0, "middle", &text);
         }
         for (y, text) in self.y.tick_list().into_iter().filter(|t| inside(self.y.place(t.0))) {
             let at = self.at_y(y);
@@ -377,33 +248,44 @@ impl Chart {
                     short(right)
                 );
             }
-            let _ = write!(
-                grid,
-                "<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-                self.left - 8.0,
-                short(at + 4.0),
-                escape(&text)
-            );
+            grid += &tick(self.left - 8.0, at + 4.0, "end", &text);
         }
-        let middle = short(TOP + 0.5 * inner_height);
+        grid
+    }
+
+    /// What stands inside the drawing's element.
+    fn content(&self) -> String {
+        let (inner_width, inner_height) = self.inner();
+        let (right, bottom) = (self.left + inner_width, TOP + inner_height);
         format!(
-            "<svg viewBox=\"0 0 {width} {height}\" {attributes}>\
-             <title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{description}</desc>\
+            "<title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{description}</desc>\
              <g class=\"frame\">{grid}<path class=\"axis\" d=\"M{left} {bottom}H{right}\"/>\
              <text class=\"label\" x=\"{centre}\" y=\"{label_y}\" text-anchor=\"middle\">{x_label}</text>\
              <text class=\"label\" transform=\"translate(13 {middle}) rotate(-90)\" text-anchor=\"middle\">{y_label}</text></g>\
-             <g class=\"marks\">{marks}</g></svg>",
+             <g class=\"marks\">{marks}</g>",
             id = self.id,
             title = escape(&self.title),
             description = escape(&self.description),
+            grid = self.grid(),
             left = self.left,
             right = short(right),
             centre = short(self.left + 0.5 * inner_width),
-            label_y = height - 6.0,
+            label_y = self.height - 6.0,
             x_label = escape(&self.x.label),
+            middle = short(TOP + 0.5 * inner_height),
             y_label = escape(&self.y.label),
             marks = self.marks,
         )
+    }
+
+    /// The drawing alone.
+    fn svg(&self, attributes: &str) -> String {
+        format!("<svg viewBox=\"0 0 {} {}\" {attributes}>{}</svg>", self.width, self.height, self.content())
+    }
+
+    /// Width, height and content of the drawing as a file of its own.
+    pub(crate) fn by_itself(&self) -> (f64, f64, String) {
+        (self.width, self.height, self.content())
     }
 
     /// The drawing with what a page needs: words, and values to hover over.
@@ -472,19 +354,23 @@ impl Chart {
         (self.width, self.height + top, above + &self.svg(&size))
     }
 
-    /// A figure of the page.
-    pub fn figure(&self) -> String {
-        self.figure_around(&self.inline_svg())
+    /// Its name on the page.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
-    /// The figure with something else in the place of the drawing.
-    pub fn figure_around(&self, content: &str) -> String {
+    /// A figure of the page.
+    pub fn figure(&self) -> String {
+        self.figure_around(&self.id, &self.inline_svg())
+    }
+
+    /// A figure of some name, with something else in the place of the drawing.
+    pub(crate) fn figure_around(&self, id: &str, content: &str) -> String {
         let caption =
             if self.caption.is_empty() { String::new() } else { format!("<p>{}</p>", escape(&self.caption)) };
         format!(
             "<figure id=\"{id}\" class=\"chart {size}\"><figcaption><h3>{title}</h3>{caption}</figcaption>{legend}\
              <div class=\"scroll\">{content}</div></figure>",
-            id = self.id,
             size = if self.width > 500.0 { "wide" } else { "half" },
             title = escape(&self.title),
             legend = self.legend_html(),
@@ -501,22 +387,6 @@ fn short(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ticks_are_round_and_inside() {
-        for (low, high) in
-            [(0.0, 1.0), (-3.7, 12.2), (0.0, 123_456.0), (1e-7, 3e-7), (5.0, 5.0), (f64::NAN, 1.0)]
-        {
-            let ticks = Axis::linear("", low, high).tick_list();
-            assert!(ticks.len() >= 3 && ticks.len() <= 8, "{low} {high}: {ticks:?}");
-            let mut names: Vec<&String> = ticks.iter().map(|t| &t.1).collect();
-            names.dedup();
-            assert_eq!(names.len(), ticks.len(), "{ticks:?}");
-        }
-        let names: Vec<String> = Axis::log("", 1e-4, 1.0).tick_list().into_iter().map(|t| t.1).collect();
-        assert_eq!(names, ["0.0001", "0.001", "0.01", "0.1", "1"]);
-        assert!(Axis::log("", 0.2, 3.0).tick_list().len() >= 3);
-    }
 
     #[test]
     fn levels_leave_out_what_does_not_change() {

@@ -1,101 +1,134 @@
-//! What a run folder holds, as far as it is there: the report is made from files alone.
+//! What a run folder holds, as far as it is there. A report is made from these files alone: nothing is run, no target
+//! is asked, no library loaded.
 
-use crate::builtin;
-use crate::config::Config;
+use crate::chemistry::PhiPsi;
 use crate::error::JobError;
-use crate::traces::Traces;
+use crate::summary::Summary;
+use crate::traces::{Sample, Traces, slowest};
 use rust_hdf5::H5File;
-use serde_json::Value;
+use serde::Deserialize;
 use std::fs;
 use std::path::Path;
-use sterna::streams::{Phase, Streams};
 
-/// Coordinates that are shown, and draws of all ladders that are looked at.
-const COORDINATES: usize = 8;
+/// Draws of all ladders that are looked at.
 const DRAWS: usize = 100_000;
 /// Numbers that are read of a file, and in how many pieces of each ladder.
 const NUMBERS: usize = 50_000_000;
 const BLOCKS: usize = 64;
-/// Exact draws to compare with.
-const EXACT: usize = 20_000;
 
-/// Draws of some coordinates.
-#[derive(Clone, Debug, Default)]
-pub struct Sample {
-    /// Which coordinates, the slowest first.
+/// Draws of some coordinates, the slowest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    /// Which coordinates.
     pub coordinates: Vec<usize>,
     /// Values of each, draw by draw.
     pub values: Vec<Vec<f64>>,
 }
 
-/// A run folder as read.
-pub struct Folder {
-    /// The resolved config.
-    pub config: Config,
-    /// Its text.
-    pub config_text: String,
-    /// `summary.json`.
-    pub summary: Value,
-    /// `traces.json`, where there is one.
-    pub traces: Option<Traces>,
-    /// Draws of the target chain, where there are some.
-    pub draws: Option<Sample>,
-    /// Exact draws of the same coordinates, where the target can draw.
-    pub exact: Option<Sample>,
-    /// `phi_psi.json`, where the target is a molecule.
-    pub angles: Option<Value>,
-    /// When the run began, in seconds since 1970.
-    pub began: Option<f64>,
-}
-
-impl Folder {
-    /// Reads what is there; a config and a summary must be.
-    pub fn read(folder: &Path) -> Result<Self, JobError> {
-        let text = |name: &str| {
-            let path = folder.join(name);
-            fs::read_to_string(&path).map_err(JobError::file("read", path))
-        };
-        if !folder.join("summary.json").exists() {
-            return Err(JobError::Config(format!(
-                "{} holds no summary.json: is it a run folder, and has sampling begun?",
-                folder.display()
-            )));
-        }
-        let config_text = text("config.toml")?;
-        let config = Config::parse(&config_text, &[])?;
-        let json = |name: &str| -> Result<Value, JobError> {
-            let unreadable = |e| JobError::Config(format!("{}: {e}", folder.join(name).display()));
-            serde_json::from_str(&text(name)?).map_err(unreadable)
-        };
-        let summary = json("summary.json")?;
-        // Folders of older versions have no traces: their reports show less.
-        let traces = json("traces.json").ok().and_then(|value| serde_json::from_value(value).ok());
-        let angles = json("phi_psi.json").ok();
-        let began = text("log.jsonl").ok().and_then(|log| {
-            let first: Value = serde_json::from_str(log.lines().next()?).ok()?;
-            first["time"].as_f64()
-        });
-        let draws = read_draws(&folder.join("draws.nc"), &slowest(&summary));
-        let exact = draws.as_ref().and_then(|draws| exact_draws(&config, &draws.coordinates));
-        Ok(Self { config, config_text, summary, traces, draws, exact, angles, began })
+impl Columns {
+    /// The same coordinates in another order, and no others; none if one is missing.
+    fn only(mut self, coordinates: &[usize]) -> Option<Self> {
+        let place = |j: &usize| self.coordinates.iter().position(|k| k == j);
+        let places: Vec<usize> = coordinates.iter().map(place).collect::<Option<_>>()?;
+        let values = places.iter().map(|&k| std::mem::take(&mut self.values[k])).collect();
+        Some(Self { coordinates: coordinates.to_vec(), values })
     }
 }
 
-/// Coordinates with the fewest effective draws: where trouble shows first.
-fn slowest(summary: &Value) -> Vec<usize> {
-    let ess: Vec<f64> = super::numbers(&summary["ess"]["coordinates"]);
-    let mut order: Vec<usize> = (0..ess.len()).collect();
-    let rank = |i: &usize| if ess[*i].is_nan() { f64::INFINITY } else { ess[*i] };
-    order.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
-    order.truncate(COORDINATES);
-    order
+impl From<&Sample> for Columns {
+    fn from(sample: &Sample) -> Self {
+        let wide = |values: &Vec<f32>| values.iter().map(|&x| f64::from(x)).collect();
+        Self { coordinates: sample.coordinates.clone(), values: sample.values.iter().map(wide).collect() }
+    }
+}
+
+/// A run folder as read.
+pub struct Folder {
+    /// `summary.json`.
+    pub summary: Summary,
+    /// The resolved config's text.
+    pub config: Option<String>,
+    /// `traces.json`.
+    pub traces: Option<Traces>,
+    /// Draws of the target chain.
+    pub draws: Option<Columns>,
+    /// Exact draws of the same coordinates, where the target can draw.
+    pub exact: Option<Columns>,
+    /// `phi_psi.json`, where the target is a molecule.
+    pub angles: Option<PhiPsi>,
+    /// When the run began, in seconds since 1970.
+    pub began: Option<f64>,
+    /// What should be there and could not be read, and why.
+    pub unread: Vec<String>,
+}
+
+impl Folder {
+    /// Reads what is there; a summary must be.
+    pub fn read(folder: &Path) -> Result<Self, JobError> {
+        let summary = Summary::read(folder)?;
+        let mut unread = Vec::new();
+        if summary.schema == 0 {
+            unread.push(format!(
+                "exact draws to compare with: sterna {} left none in the folder",
+                summary.sterna
+            ));
+        }
+        let text = |name: &str| match folder.join(name) {
+            path if !path.exists() => Err(format!("{name}: there is no such file")),
+            path => fs::read_to_string(path).map_err(|e| format!("{name}: {e}")),
+        };
+        let mut keep = |read: Result<String, String>| read.map_err(|why| unread.push(why)).ok();
+        let config = keep(text("config.toml"));
+        let log = keep(text("log.jsonl"));
+        let traces = parsed(text("traces.json"), "traces.json").and_then(sound_traces);
+        let traces = traces.map_err(|why| unread.push(why)).ok();
+        let wanted = slowest(&summary.target_chain.ess.coordinates);
+        let draws = read_draws(&folder.join("draws.nc"), &wanted).map_err(|why| unread.push(why)).ok();
+        let residues = summary.molecule.as_ref().map_or(0, |molecule| molecule.residues.len());
+        let angles = (residues > 0).then(|| parsed(text("phi_psi.json"), "phi_psi.json"));
+        let angles = angles.and_then(|read| read.map_err(|why| unread.push(why)).ok());
+        let exact = traces.as_ref().and_then(|traces| traces.exact.as_ref());
+        let exact = exact.zip(draws.as_ref()).and_then(|(e, d)| Columns::from(e).only(&d.coordinates));
+        let began = log.as_deref().and_then(began);
+        Ok(Self { summary, config, traces, draws, exact, angles, began, unread })
+    }
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(text: Result<String, String>, name: &str) -> Result<T, String> {
+    serde_json::from_str(&text?).map_err(|e| format!("{name}: {e}"))
+}
+
+/// A file may claim anything: charts rely on lists of equal lengths.
+fn sound_traces(traces: Traces) -> Result<Traces, String> {
+    match traces.is_sound() {
+        true => Ok(traces),
+        false => Err("traces.json: its lists have lengths that do not fit together".into()),
+    }
+}
+
+/// When a run began: the time of its log's first event.
+fn began(log: &str) -> Option<f64> {
+    #[derive(Deserialize)]
+    struct Event {
+        time: f64,
+    }
+    let first: Event = serde_json::from_str(log.lines().next()?).ok()?;
+    Some(first.time)
 }
 
 /// The given coordinates, evenly thinned.
-fn read_draws(path: &Path, coordinates: &[usize]) -> Option<Sample> {
-    let file = H5File::open(path).ok()?;
-    let data = file.dataset("posterior/x").ok()?;
-    let [ladders, draws, dim] = data.shape()[..].try_into().ok()?;
+fn read_draws(path: &Path, coordinates: &[usize]) -> Result<Columns, String> {
+    if !path.exists() {
+        return Err("draws.nc: there is no such file".into());
+    }
+    let unreadable = |e: rust_hdf5::Hdf5Error| format!("draws.nc: {e}");
+    let file = H5File::open(path).map_err(unreadable)?;
+    let data = file.dataset("posterior/x").map_err(unreadable)?;
+    let shape: [usize; 3] = data.shape()[..].try_into().map_err(|_| "draws.nc: x has no three dimensions")?;
+    let [ladders, draws, dim] = shape;
+    if shape.contains(&0) {
+        return Err("draws.nc: it holds no draws".into());
+    }
     let coordinates: Vec<usize> = coordinates.iter().copied().filter(|&j| j < dim).collect();
     let stride = (ladders * draws).div_ceil(DRAWS).max(1);
     let mut values = vec![Vec::new(); coordinates.len()];
@@ -107,7 +140,7 @@ fn read_draws(path: &Path, coordinates: &[usize]) -> Option<Sample> {
         for block in 0..blocks {
             let (first, end) = (block * draws / blocks, (block + 1) * draws / blocks);
             let rows = if whole { end - first } else { part.min(end - first) };
-            let x: Vec<f64> = data.read_slice(&[ladder, first, 0], &[1, rows, dim]).ok()?;
+            let x: Vec<f64> = data.read_slice(&[ladder, first, 0], &[1, rows, dim]).map_err(unreadable)?;
             for row in (0..rows).filter(|row| !whole || (first + row).is_multiple_of(stride)) {
                 for (out, &j) in values.iter_mut().zip(&coordinates) {
                     out.push(x[row * dim + j]);
@@ -115,21 +148,5 @@ fn read_draws(path: &Path, coordinates: &[usize]) -> Option<Sample> {
             }
         }
     }
-    Some(Sample { coordinates, values }).filter(|s| s.values.iter().all(|v| !v.is_empty()))
-}
-
-fn exact_draws(config: &Config, coordinates: &[usize]) -> Option<Sample> {
-    let target = builtin::target(&config.target).ok()?;
-    let streams = Streams::new(config.seed);
-    let mut x = vec![0.0; target.dim()];
-    let mut values = vec![Vec::new(); coordinates.len()];
-    // Not more numbers than the clock allows.
-    let draws = EXACT.min(20_000_000 / target.dim().max(1)).max(500);
-    for i in 0..draws {
-        if !target.draw(&mut streams.row(Phase::Exact, 0, i as u32), &mut x) {
-            return None;
-        }
-        values.iter_mut().zip(coordinates).for_each(|(out, &j)| out.push(x[j]));
-    }
-    Some(Sample { coordinates: coordinates.to_vec(), values })
+    Ok(Columns { coordinates, values })
 }

@@ -9,6 +9,8 @@ pub(crate) mod molecule;
 mod training;
 mod tuning;
 
+use super::figure::Figure;
+use super::format::escape;
 use super::load::Folder;
 
 /// A part of the page with its own heading.
@@ -20,7 +22,20 @@ pub struct Section {
     /// A sentence or two.
     pub introduction: String,
     /// Figures, one after the other.
-    pub figures: Vec<String>,
+    pub figures: Vec<Figure>,
+}
+
+impl Section {
+    /// As part of the page.
+    pub fn html(&self) -> String {
+        format!(
+            "<section id=\"{}\"><h2>{}</h2><p class=\"introduction\">{}</p><div class=\"figures\">{}</div></section>",
+            self.id,
+            escape(self.title),
+            escape(&self.introduction),
+            self.figures.iter().map(Figure::html).collect::<String>()
+        )
+    }
 }
 
 /// All sections that apply.
@@ -43,18 +58,8 @@ fn shade(i: usize, count: usize) -> String {
     format!("q{}", (i * 7 + (count.max(2) - 1) / 2) / (count.max(2) - 1))
 }
 
-/// A choice between drawings, of which one is seen: buttons or a list, and the drawings.
-fn choice(label: &str, options: &[(String, String)], chosen: usize) -> String {
-    let mut names = String::new();
-    let mut panels = String::new();
-    for (i, (name, drawing)) in options.iter().enumerate() {
-        let selected = if i == chosen { " selected" } else { "" };
-        let hidden = if i == chosen { "" } else { " hidden" };
-        names += &format!("<option value=\"{i}\"{selected}>{}</option>", super::format::escape(name));
-        panels += &format!("<div class=\"panel\" data-panel=\"{i}\"{hidden}>{drawing}</div>");
-    }
-    format!(
-        "<div class=\"choice\"><label>{} <select>{names}</select></label>{panels}</div>",
-        super::format::escape(label)
-    )
+/// Names of pairs of chains along an axis, so many at most.
+fn pair_ticks(pairs: usize, most: usize) -> Vec<(f64, String)> {
+    let step = pairs.div_ceil(most).max(1);
+    (0..pairs).step_by(step).map(|n| (n as f64, format!("{}–{}", n, n + 1))).collect()
 }

@@ -1,8 +1,8 @@
 //! The verdict in words: do the chains communicate, can log Z be trusted, what would help most?
 
 use super::format::{beside_error, count, duration, percent, with_error};
-use super::{number_at, numbers};
-use serde_json::Value;
+use crate::alarms::Code;
+use crate::summary::Summary;
 
 /// How things stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,23 +51,13 @@ pub struct Sentence {
 }
 
 /// The three of them.
-pub fn verdict(summary: &Value) -> [Sentence; 3] {
+pub fn verdict(summary: &Summary) -> [Sentence; 3] {
     [communication(summary), log_z(summary), advice(summary)]
 }
 
-fn has(summary: &Value, code: &str) -> bool {
-    summary["alarms"].as_array().is_some_and(|all| all.iter().any(|alarm| alarm["code"] == code))
-}
-
-fn worst_pair(summary: &Value) -> Option<(usize, f64)> {
-    let rates = numbers(&summary["rejection_rates"]);
-    rates.into_iter().enumerate().filter(|r| r.1.is_finite()).max_by(|a, b| a.1.total_cmp(&b.1))
-}
-
-fn communication(summary: &Value) -> Sentence {
-    let trips = summary["round_trips"].as_u64().unwrap_or(0);
-    let efficiency = number_at(summary, "exploration_efficiency");
-    let (pair, rate) = worst_pair(summary).unwrap_or((0, f64::NAN));
+fn communication(summary: &Summary) -> Sentence {
+    let (trips, efficiency) = (summary.swaps.round_trips, summary.swaps.exploration_efficiency);
+    let (pair, rate) = summary.swaps.worst_pair().unwrap_or((0, f64::NAN));
     let trips_text = match trips {
         0 => "No replica went from reference to target and back".into(),
         1 => "1 round trip".into(),
@@ -81,11 +71,11 @@ fn communication(summary: &Value) -> Sentence {
     };
     let (mood, headline) = if trips == 0 {
         (Mood::Bad, "The chains do not communicate")
-    } else if has(summary, "missed-mode") {
+    } else if summary.has(&Code::MissedMode) {
         (Mood::Bad, "The ladders disagree")
     } else if trips < 20 || rate > 0.95 {
         (Mood::Doubtful, "The chains hardly communicate")
-    } else if has(summary, "low-exploration") {
+    } else if summary.has(&Code::LowExploration) {
         (Mood::Doubtful, "The chains communicate, but local moves lag behind")
     } else {
         (Mood::Good, "The chains communicate")
@@ -93,18 +83,12 @@ fn communication(summary: &Value) -> Sentence {
     Sentence { mood, headline: headline.into(), detail: trips_text + &share }
 }
 
-fn log_z(summary: &Value) -> Sentence {
-    let z = &summary["log_z"];
-    let (value, error) = (number_at(z, "bar"), number_at(z, "standard_error"));
-    let overlap = z["pairs"].as_array().into_iter().flatten().map(|p| number_at(p, "overlap"));
-    let (pair, least) = overlap
-        .enumerate()
-        .map(|(n, o)| (n, if o.is_nan() { 0.0 } else { o }))
-        .fold((0, f64::INFINITY), |a, b| if b.1 < a.1 { b } else { a });
+fn log_z(summary: &Summary) -> Sentence {
+    let z = &summary.log_z;
+    let (value, error, off) = (z.bar, z.standard_error, z.deviation());
+    let (pair, least) = z.least_overlap().unwrap_or((0, f64::NAN));
     let mut detail = format!("log Z = {}", with_error(value, error));
-    let truth = z["truth"].as_f64();
-    let off = truth.map(|truth| (value - truth) / error).filter(|off| off.is_finite());
-    if let (Some(truth), Some(off)) = (truth, off) {
+    if let (Some(truth), Some(off)) = (z.truth, off) {
         detail += &format!(
             "; exactly {}, so it is {:.1} standard errors off",
             beside_error(truth, error),
@@ -113,14 +97,19 @@ fn log_z(summary: &Value) -> Sentence {
     }
     detail +=
         &format!(". The least overlap, {}, is between chains {} and {}.", percent(least), pair, pair + 1);
-    let trips = summary["round_trips"].as_u64().unwrap_or(0);
+    let trips = summary.swaps.round_trips;
     let (mood, headline) = if !value.is_finite() || !error.is_finite() {
         (Mood::Bad, "log Z is unknown")
     } else if trips == 0 {
         (Mood::Bad, "log Z cannot be trusted")
     } else if off.is_some_and(|off| off.abs() > 5.0) {
         (Mood::Bad, "log Z is off")
-    } else if has(summary, "log-z-disagrees") || has(summary, "missed-mode") || least < 0.03 || trips < 20 {
+    } else if summary.has(&Code::LogZDisagrees)
+        || summary.has(&Code::MissedMode)
+        || least.is_nan()
+        || least < 0.03
+        || trips < 20
+    {
         (Mood::Doubtful, "Take log Z with care")
     } else {
         (Mood::Good, "log Z is trustworthy")
@@ -128,31 +117,30 @@ fn log_z(summary: &Value) -> Sentence {
     Sentence { mood, headline: headline.into(), detail }
 }
 
-fn advice(summary: &Value) -> Sentence {
-    let barrier = number_at(summary, "global_barrier");
-    let chains = summary["chains"].as_u64().unwrap_or(2);
-    let wanted = (2.0 * barrier).ceil() as u64 + 1;
-    let plain = summary["accelerator"]["kind"] == "none";
-    let trips = summary["round_trips"].as_u64().unwrap_or(0);
-    let (_, worst) = worst_pair(summary).unwrap_or((0, f64::NAN));
+fn advice(summary: &Summary) -> Sentence {
+    let (barrier, trips, chains) =
+        (summary.swaps.global_barrier, summary.swaps.round_trips, summary.setup.chains);
+    let wanted = (2.0 * barrier).ceil() as usize + 1;
+    let plain = summary.setup.accelerator.kind == "none";
+    let (_, worst) = summary.swaps.worst_pair().unwrap_or((0, f64::NAN));
     let mean = barrier / (chains as f64 - 1.0);
     let hint =
         |headline: &str, detail: String| Sentence { mood: Mood::Hint, headline: headline.into(), detail };
-    if has(summary, "bad-density") {
+    if summary.has(&Code::BadDensity) {
         return hint(
             "Mend the density first",
             "It answered NaN or +∞ at some points; nothing else is as urgent.".into(),
         );
     }
-    if has(summary, "step-size-bound") {
+    if summary.has(&Code::StepSizeBound) {
         return hint(
             "Look at the local moves first",
             "Step sizes did not settle. A wrong score is the usual cause: `sterna verify` tells.".into(),
         );
     }
-    if has(summary, "too-few-chains") || mean > 0.67 || (trips < 20 && mean > 0.5) {
+    if summary.has(&Code::TooFewChains) || mean > 0.67 || (trips < 20 && mean > 0.5) {
         // Σr of few chains understates the barrier.
-        let number = if has(summary, "too-few-chains") {
+        let number = if summary.has(&Code::TooFewChains) {
             "as many as the alarm below says".into()
         } else {
             format!("at least {wanted}")
@@ -173,13 +161,13 @@ fn advice(summary: &Value) -> Sentence {
                 .into(),
         );
     }
-    if has(summary, "low-exploration") {
+    if summary.has(&Code::LowExploration) {
         return hint(
             "More local moves",
             "Raise explorer.steps or explorer.leapfrog_steps: swaps are not the bottleneck.".into(),
         );
     }
-    if summary["finished"] == false {
+    if !summary.finished {
         return hint("Let it finish", "The run was stopped before its end.".into());
     }
     if mean < 0.25 && chains > wanted + 1 {
@@ -191,7 +179,7 @@ fn advice(summary: &Value) -> Sentence {
             ),
         );
     }
-    let time = number_at(&summary["time"], "sampling_s");
+    let time = summary.cost.time.clock.sampling_s;
     hint(
         "Only more iterations",
         format!(
@@ -204,19 +192,12 @@ fn advice(summary: &Value) -> Sentence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::alarms::Alarm;
+    use crate::summary::tests::sound;
 
-    fn summary() -> Value {
-        json!({
-            "finished": true, "chains": 5, "round_trips": 900, "exploration_efficiency": 0.8, "global_barrier": 1.6,
-            "rejection_rates": [0.4, 0.4, 0.4, 0.4], "accelerator": {"kind": "none"}, "alarms": [],
-            "time": {"sampling_s": 10.0},
-            "log_z": {"bar": 1.0, "standard_error": 0.1, "truth": 1.05, "pairs": [{"overlap": 0.5}]},
-        })
-    }
-
-    fn with(change: impl Fn(&mut Value)) -> [Sentence; 3] {
-        let mut summary = summary();
+    fn with(change: impl Fn(&mut Summary)) -> [Sentence; 3] {
+        let mut summary = sound();
+        summary.alarms.clear();
         change(&mut summary);
         verdict(&summary)
     }
@@ -232,9 +213,9 @@ mod tests {
     #[test]
     fn a_bad_run_is_called_bad() {
         let [chains, z, advice] = with(|s| {
-            s["round_trips"] = json!(0);
-            s["rejection_rates"] = json!([0.9, 0.99, 0.9, 0.9]);
-            s["global_barrier"] = json!(3.69);
+            s.swaps.round_trips = 0;
+            s.swaps.rejection_rates = vec![0.9, 0.99, 0.9, 0.9];
+            s.swaps.global_barrier = 3.69;
         });
         assert_eq!((chains.mood, z.mood), (Mood::Bad, Mood::Bad));
         assert!(chains.detail.contains("1–2") && advice.headline == "More chains", "{chains:?} {advice:?}");
@@ -242,25 +223,47 @@ mod tests {
 
     #[test]
     fn log_z_far_from_the_truth_is_bad() {
-        assert_eq!(with(|s| s["log_z"]["bar"] = json!(2.0))[1].mood, Mood::Bad);
-        assert_eq!(with(|s| s["log_z"]["bar"] = Value::Null)[1].mood, Mood::Bad);
-        assert_eq!(with(|s| s["log_z"]["pairs"][0]["overlap"] = json!(0.01))[1].mood, Mood::Doubtful);
+        assert_eq!(with(|s| s.log_z.bar = 2.0)[1].mood, Mood::Bad);
+        assert_eq!(with(|s| s.log_z.bar = f64::NAN)[1].mood, Mood::Bad);
+        assert_eq!(with(|s| s.log_z.pairs[0].overlap = 0.01)[1].mood, Mood::Doubtful);
+        // No pair, or one of which nothing is known, is nothing to trust.
+        assert_eq!(with(|s| s.log_z.pairs[0].overlap = f64::NAN)[1].mood, Mood::Doubtful);
+        assert_eq!(with(|s| s.log_z.pairs.clear())[1].mood, Mood::Doubtful);
     }
 
     #[test]
     fn alarms_decide_the_advice() {
         for (code, word) in [
-            ("bad-density", "density"),
-            ("step-size-bound", "local moves"),
-            ("low-exploration", "local moves"),
+            (Code::BadDensity, "density"),
+            (Code::StepSizeBound, "local moves"),
+            (Code::LowExploration, "local moves"),
         ] {
-            let [_, _, advice] = with(|s| s["alarms"] = json!([{"code": code, "message": ""}]));
+            let [_, _, advice] =
+                with(|s| s.alarms = vec![Alarm { code: code.clone(), message: String::new() }]);
             assert!(advice.headline.to_lowercase().contains(word), "{advice:?}");
         }
         let [_, _, advice] = with(|s| {
-            s["chains"] = json!(40);
-            s["rejection_rates"] = json!(vec![0.04; 39])
+            s.setup.chains = 40;
+            s.swaps.rejection_rates = vec![0.04; 39];
         });
         assert!(advice.headline.contains("Fewer"), "{advice:?}");
+    }
+
+    /// Nothing is known: every sentence is still one.
+    #[test]
+    fn a_run_of_which_nothing_is_known_has_a_verdict() {
+        let sentences = with(|s| {
+            s.swaps.rejection_rates = vec![f64::NAN; 4];
+            s.swaps.global_barrier = f64::NAN;
+            s.swaps.exploration_efficiency = f64::NAN;
+            s.log_z.bar = f64::NAN;
+            s.log_z.standard_error = f64::NAN;
+            s.log_z.pairs.clear();
+            s.cost.time.clock.sampling_s = 0.0;
+        });
+        for sentence in sentences {
+            let text = sentence.headline + &sentence.detail;
+            assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use crate::checkpoint;
 use crate::config::{Config, Count};
 use crate::error::JobError;
 use crate::job::{self, Finished};
+use crate::summary::About;
 use crate::traces::Traces;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -175,7 +176,7 @@ pub fn measure(cell: &Cell, folder: &Path, observer: &mut dyn job::Observer) -> 
         kept.draws = points.map(|x| x[..keep.coordinates].iter().map(|&x| rounded(x)).collect()).collect();
     }
     if keep.round_trips {
-        kept.round_trips = Traces::new(&run, false).round_trips;
+        kept.round_trips = Traces::new(&run, &About::default()).round_trips;
     }
     if keep.map {
         let path = run_folder.join("phi_psi.json");
@@ -188,7 +189,12 @@ pub fn measure(cell: &Cell, folder: &Path, observer: &mut dyn job::Observer) -> 
         kept.map = json!({"residue": residue["residue"], "free_energy": rows.collect::<Vec<_>>()});
     }
     let sterna = env!("CARGO_PKG_VERSION").to_string();
-    Ok(Measured { cell: cell.clone(), sterna, summary: essence(&summary), kept })
+    Ok(Measured {
+        cell: cell.clone(),
+        sterna,
+        summary: essence(&serde_json::to_value(&summary).expect("plain data")),
+        kept,
+    })
 }
 
 fn rounded(x: f64) -> f64 {

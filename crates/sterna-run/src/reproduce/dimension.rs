@@ -6,7 +6,7 @@ use super::store::Store;
 use super::{Budget, Experiment, plan};
 use crate::report::chart::{Axis, Chart, Key};
 use crate::report::format::{count, significant};
-use crate::report::number_at;
+use crate::reproduce::number_at;
 use serde_json::json;
 
 /// K of each line; none for parallel tempering along the geometric path.

@@ -5,7 +5,8 @@ use super::plan::{Method, Problem, Row};
 use super::store::Store;
 use super::{Budget, Experiment, notes, paper};
 use crate::report::format::{count, number, significant, with_error};
-use crate::report::{number_at, sections};
+use crate::report::sections;
+use crate::reproduce::number_at;
 use serde_json::{Value, json};
 
 /// Estimates of log Z further off than this, in standard errors, are an error of the program: one in 150,000
@@ -268,7 +269,8 @@ fn molecule(budget: Budget, store: &Store) -> Vec<Block> {
     let row = Row { method: Method::Affine, steps: 1 };
     let Some(found) = store.get(&Problem::Alanine.cell(row, 4, 1, budget)) else { return vec![] };
     let mut out = Vec::new();
-    if let Some(chart) = sections::molecule::map(0, &found.kept.map) {
+    let residue = serde_json::from_value(found.kept.map.clone()).unwrap_or_default();
+    if let Some(chart) = sections::molecule::map(0, &residue) {
         out.push(Block::Text(format!(
             "Free energy over φ and ψ at 300 K (seed 1), and populations (all seeds), by {}:",
             row.title()

@@ -123,6 +123,10 @@ impl AnnealingPath for Diffused {
         self.model.log_z_reference()
     }
 
+    fn keeps_target(&self) -> bool {
+        false
+    }
+
     fn log_z(&self) -> Option<f64> {
         self.log_z
     }

@@ -1,19 +1,20 @@
 //! Do replicas travel? Index process, round trips, rejection rates.
 
-use super::{Section, choice};
+use super::{Section, pair_ticks};
 use crate::report::chart::{Axis, Chart, Key};
+use crate::report::figure::Figure;
 use crate::report::format::{count, number, percent, significant};
 use crate::report::load::Folder;
-use crate::report::{number_at, numbers};
+use crate::summary::Summary;
 use crate::traces::{IndexProcess, Traces};
 
 pub fn section(folder: &Folder) -> Option<Section> {
     let mut figures = Vec::new();
     if let Some(traces) = &folder.traces {
-        figures.extend(index_process(folder, traces));
-        figures.extend(round_trips(folder, traces));
+        figures.extend(index_process(&folder.summary, traces));
+        figures.extend(round_trips(&folder.summary, traces).map(Figure::from));
     }
-    figures.extend(rejection_rates(folder));
+    figures.extend(rejection_rates(folder).map(Figure::from));
     Some(Section {
         id: "communication",
         title: "Do the chains communicate?",
@@ -28,82 +29,86 @@ pub fn section(folder: &Folder) -> Option<Section> {
 /// Replicas drawn in colour.
 const COLOURED: usize = 4;
 
-fn index_process(folder: &Folder, traces: &Traces) -> Option<String> {
+fn index_process(summary: &Summary, traces: &Traces) -> Option<Figure> {
     let start = &traces.start;
     let replicas = start.replicas.len();
     let recorded = start.chains.first()?.len();
-    if recorded < 2 {
+    let chains = summary.setup.chains;
+    if recorded < 2 || chains < 2 {
         return None;
     }
-    let chains = folder.summary["chains"].as_u64()? as usize;
     // A little more than a round trip of each replica, but not more than the eye can follow.
-    let rate = number_at(&folder.summary, "round_trip_rate");
+    let rate = summary.swaps.round_trip_rate;
     let trip = if rate > 0.0 { chains as f64 / rate } else { f64::INFINITY };
     let shown = ((1.3 * trip).clamp(150.0, 900.0) as usize).min(recorded);
     let picked: Vec<usize> =
         (0..COLOURED.min(replicas)).map(|i| i * (replicas - 1) / (COLOURED - 1).max(1)).collect();
-    let title = "Where replicas travel";
-    let y = || {
-        let ends = [(0.0, "reference".to_string()), (chains as f64 - 1.0, "target".to_string())];
-        // Names must not touch those of the ends.
-        let step = (chains - 1).div_ceil(8);
-        let between = (step..chains).step_by(step).filter(|n| 2 * n + step < 2 * (chains - 1));
-        let ticks = ends.into_iter().chain(between.map(|n| (n as f64, n.to_string()))).collect();
-        Axis::linear("chain", -0.4, chains as f64 - 0.6).ticks(ticks)
+    let mut chart = Chart::new(
+        "index-process",
+        "Where replicas travel",
+        Axis::linear("iteration of sampling", 0.0, shown as f64),
+        chain_axis(chains),
+    )
+    .wide()
+    .height(320.0)
+    .caption(format!(
+        "Chains of {replicas} replicas of the first ladder; {} in colour. Full crossings are good; a height that \
+         nobody crosses is a barrier.",
+        picked.len()
+    ))
+    .description(format!(
+        "Lines of {replicas} replicas over the first {shown} iterations, from chain 0, the reference, to chain {}, \
+         the target. {} round trips were made in the whole run.",
+        chains - 1,
+        summary.swaps.round_trips
+    ));
+    first_iterations(&mut chart, start, &picked, shown);
+    let mut panels = vec![(format!("first {} iterations", count(shown as u64)), chart.clone())];
+    panels.extend(whole_run(&traces.index, &picked, chains));
+    Some(Figure::choice("index-process", chart, "Show", panels, 0))
+}
+
+/// Chains from the reference at the bottom to the target at the top.
+fn chain_axis(chains: usize) -> Axis {
+    let ends = [(0.0, "reference".to_string()), (chains as f64 - 1.0, "target".to_string())];
+    // Names must not touch those of the ends.
+    let step = (chains - 1).div_ceil(8);
+    let between = (step..chains).step_by(step).filter(|n| 2 * n + step < 2 * (chains - 1));
+    let ticks = ends.into_iter().chain(between.map(|n| (n as f64, n.to_string()))).collect();
+    Axis::linear("chain", -0.4, chains as f64 - 0.6).ticks(ticks)
+}
+
+/// Lines of all replicas, those picked in colour.
+fn first_iterations(chart: &mut Chart, start: &IndexProcess, picked: &[usize], shown: usize) {
+    let points = |m: usize| -> Vec<(f64, f64)> {
+        start.chains[m].iter().take(shown).enumerate().map(|(t, &c)| (t as f64 + 1.0, f64::from(c))).collect()
     };
-    let mut chart = Chart::new("index-process", title, Axis::linear("iteration of sampling", 0.0, shown as f64), y())
-        .wide()
-        .height(320.0)
-        .caption(format!(
-            "Chains of {replicas} replicas of the first ladder; {} in colour. Full crossings are good; a height that \
-             nobody crosses is a barrier.",
-            picked.len()
-        ))
-        .description(format!(
-            "Lines of {replicas} replicas over the first {shown} iterations, from chain 0, the reference, to chain {}, \
-             the target. {} round trips were made in the whole run.",
-            chains - 1,
-            folder.summary["round_trips"]
-        ));
-    let points = |m: usize, most: usize| -> Vec<(f64, f64)> {
-        start.chains[m].iter().take(most).enumerate().map(|(t, &c)| (t as f64 + 1.0, f64::from(c))).collect()
-    };
-    for m in (0..replicas).filter(|m| !picked.contains(m)) {
-        chart.levels("faint", &points(m, shown));
+    for m in (0..start.replicas.len()).filter(|m| !picked.contains(m)) {
+        chart.levels("faint", &points(m));
     }
     for (i, &m) in picked.iter().enumerate() {
-        let class = format!("c{}", i + 1);
-        let line = points(m, shown);
+        let (class, replica) = (format!("c{}", i + 1), start.replicas[m]);
+        let line = points(m);
         chart.levels(&class, &line);
-        chart.key(Key::Line, &class, format!("replica {}", start.replicas[m]));
+        chart.key(Key::Line, &class, format!("replica {replica}"));
         for &(t, c) in line.iter().step_by((shown / 120).max(1)) {
-            chart.tip(
-                t,
-                c,
-                format!("replica {}: chain {c} at iteration {}", start.replicas[m], count(t as u64)),
-            );
+            chart.tip(t, c, format!("replica {replica}: chain {c} at iteration {}", count(t as u64)));
         }
     }
-    let first = (format!("first {} iterations", count(shown as u64)), chart.inline_svg());
-    let mut options = vec![first];
-    options.extend(whole_run(&traces.index, &picked, chains));
-    Some(chart.figure_around(&choice("Show", &options, 0)))
 }
 
 /// Strips of the coloured replicas over the whole run.
-fn whole_run(index: &IndexProcess, picked: &[usize], chains: usize) -> Option<(String, String)> {
+fn whole_run(index: &IndexProcess, picked: &[usize], chains: usize) -> Option<(String, Chart)> {
     let entries = index.chains.first()?.len();
-    if entries < 2 || index.stride < 2 {
+    if entries < 2 || index.stride < 2 || picked.iter().any(|&m| m >= index.replicas.len()) {
         return None;
     }
     let end = entries as f64 * index.stride as f64;
     let gap = chains as f64 * 1.15;
-    let names = picked.iter().enumerate().map(|(i, &m)| {
-        (
-            gap * (picked.len() - 1 - i) as f64 + 0.5 * (chains as f64 - 1.0),
-            format!("replica {}", index.replicas[m]),
-        )
-    });
+    let base = |i: usize| gap * (picked.len() - 1 - i) as f64;
+    let middle = 0.5 * (chains as f64 - 1.0);
+    let names =
+        picked.iter().enumerate().map(|(i, &m)| (base(i) + middle, format!("replica {}", index.replicas[m])));
     let y = Axis::linear("", -0.5, gap * picked.len() as f64 - 0.15 * chains as f64)
         .ticks(names.collect())
         .no_grid();
@@ -120,32 +125,30 @@ fn whole_run(index: &IndexProcess, picked: &[usize], chains: usize) -> Option<(S
         picked.len(),
         index.stride
     ));
+    let at = |e: usize| (e as f64 + 1.0) * index.stride as f64;
     for (i, &m) in picked.iter().enumerate() {
-        let base = gap * (picked.len() - 1 - i) as f64;
-        let at = |e: usize| (e as f64 + 1.0) * index.stride as f64;
-        for edge in [base, base + chains as f64 - 1.0] {
+        for edge in [base(i), base(i) + chains as f64 - 1.0] {
             chart.line("rule", &[(0.0, edge), (end, edge)]);
         }
         let line: Vec<(f64, f64)> =
-            index.chains[m].iter().enumerate().map(|(e, &c)| (at(e), base + f64::from(c))).collect();
+            index.chains[m].iter().enumerate().map(|(e, &c)| (at(e), base(i) + f64::from(c))).collect();
         chart.line(&format!("thin c{}", i + 1), &line);
         for (e, &c) in index.chains[m].iter().enumerate().step_by(4) {
             let text =
                 format!("replica {}: chain {c} at iteration {}", index.replicas[m], count(at(e) as u64));
-            chart.tip(at(e), base + f64::from(c), text);
+            chart.tip(at(e), base(i) + f64::from(c), text);
         }
     }
-    Some((format!("whole run, every {}th iteration", index.stride), chart.inline_svg()))
+    Some((format!("whole run, every {}th iteration", index.stride), chart))
 }
 
-fn round_trips(folder: &Folder, traces: &Traces) -> Option<String> {
+fn round_trips(summary: &Summary, traces: &Traces) -> Option<Chart> {
     let trips: Vec<(f64, f64)> = traces.round_trips.iter().map(|&(t, n)| (t as f64, n as f64)).collect();
     let last = *trips.last()?;
-    let summary = &folder.summary;
-    let ladders = summary["ensembles"].as_f64().unwrap_or(1.0);
-    let predicted = number_at(summary, "round_trip_rate_predicted") * ladders;
+    let ladders = summary.setup.ensembles;
+    let predicted = summary.swaps.round_trip_rate_predicted * ladders as f64;
     let expected = if predicted.is_finite() { predicted * last.0 } else { 0.0 };
-    let of_ladders = if ladders > 1.0 { format!(", {ladders} ladders together") } else { String::new() };
+    let of_ladders = if ladders > 1 { format!(", {ladders} ladders together") } else { String::new() };
     let mut chart = Chart::new(
         "round-trips",
         "Round trips so far",
@@ -166,25 +169,21 @@ fn round_trips(folder: &Folder, traces: &Traces) -> Option<String> {
         chart.key(Key::Dash, "c5", format!("allowed by the swaps: {}", number(expected.round())));
     }
     chart.line("c1", &line);
-    chart.key(
-        Key::Line,
-        "c1",
-        format!("made{of_ladders}: {}", summary["round_trips"].as_u64().map_or_else(String::new, count)),
-    );
+    chart.key(Key::Line, "c1", format!("made{of_ladders}: {}", count(summary.swaps.round_trips)));
     for &(t, n) in trips.iter().step_by(trips.len().div_ceil(128)) {
         chart.tip(t, n, format!("{} round trips after {} iterations", count(n as u64), count(t as u64)));
     }
-    Some(chart.figure())
+    Some(chart)
 }
 
 /// Rejection rates of plain swaps, where the run knows them, and where they come from.
 fn plain_rates(folder: &Folder) -> Option<(Vec<f64>, &'static str)> {
-    let held_out = numbers(&folder.summary["training"]["plain_rejection_rates"]);
-    if !held_out.is_empty() {
-        return Some((held_out, "plain swap, on held-out samples"));
+    let training = folder.summary.training.as_ref();
+    if let Some(training) = training.filter(|training| !training.plain_rejection_rates.is_empty()) {
+        return Some((training.plain_rejection_rates.clone(), "plain swap, on held-out samples"));
     }
     // Accelerators that are fitted are not there yet while the schedule is tuned.
-    let fitted = ["affine", "cmcd"].contains(&folder.config.accelerator.kind.as_str());
+    let fitted = ["affine", "cmcd"].contains(&folder.summary.setup.accelerator.kind.as_str());
     let last = folder.traces.as_ref().filter(|_| fitted)?.rounds.last()?;
     Some((
         last.rejection_rates.iter().map(|r| r.unwrap_or(f64::NAN)).collect(),
@@ -192,19 +191,16 @@ fn plain_rates(folder: &Folder) -> Option<(Vec<f64>, &'static str)> {
     ))
 }
 
-fn rejection_rates(folder: &Folder) -> Option<String> {
-    let rates = numbers(&folder.summary["rejection_rates"]);
+fn rejection_rates(folder: &Folder) -> Option<Chart> {
+    let rates = &folder.summary.swaps.rejection_rates;
     if rates.is_empty() {
         return None;
     }
     let pairs = rates.len();
     let plain = plain_rates(folder).filter(|(plain, _)| plain.len() == pairs);
-    let step = pairs.div_ceil(13);
-    let ticks = (0..pairs).step_by(step).map(|n| (n as f64, format!("{}–{}", n, n + 1)));
-    // Names of pairs are long: every other one where there are many.
-    let ticks: Vec<(f64, String)> = if pairs > 8 { ticks.step_by(2).collect() } else { ticks.collect() };
+    // Names of pairs are long: fewer of them where there are many.
     let x = Axis::linear("pair of chains, from reference to target", -0.6, pairs as f64 - 0.4)
-        .ticks(ticks)
+        .ticks(pair_ticks(pairs, if pairs > 8 { 7 } else { 8 }))
         .no_grid();
     let worst = rates.iter().copied().fold(0.0, f64::max);
     let mut chart = Chart::new(
@@ -218,9 +214,9 @@ fn rejection_rates(folder: &Folder) -> Option<String> {
         "Rejection rates of {pairs} pairs: {}. The largest is {}, their sum, the barrier, {}.",
         rates.iter().map(|r| significant(*r, 3)).collect::<Vec<_>>().join(", "),
         percent(worst),
-        number(number_at(&folder.summary, "global_barrier"))
+        number(folder.summary.swaps.global_barrier)
     ));
-    let kind = folder.config.accelerator.kind.as_str();
+    let kind = folder.summary.setup.accelerator.kind.as_str();
     for (n, &rate) in rates.iter().enumerate() {
         let at = n as f64;
         chart.bar("c1", (at - 0.36, 0.0), (at + 0.36, rate));
@@ -237,5 +233,5 @@ fn rejection_rates(folder: &Folder) -> Option<String> {
     if let Some((_, from)) = plain {
         chart.key(Key::Line, "c2 heavy", from);
     }
-    Some(chart.figure())
+    Some(chart)
 }

@@ -2,61 +2,54 @@
 
 use super::Section;
 use crate::report::chart::{Axis, Chart};
+use crate::report::figure::Figure;
 use crate::report::format::{count, duration, number, percent};
 use crate::report::load::Folder;
-use crate::report::number_at;
+use crate::summary::{Cost, Evaluations, Time};
 
 pub fn section(folder: &Folder) -> Option<Section> {
-    let summary = &folder.summary;
-    let time = &summary["time"];
-    let stages = [
-        ("tuning", "tuning_s"),
-        ("collecting", "collecting_s"),
-        ("training", "training_s"),
-        ("sampling", "sampling_s"),
-    ];
-    let seconds: Vec<(&str, f64)> =
-        stages.iter().map(|(name, key)| (*name, number_at(time, key))).filter(|s| s.1 > 0.0).collect();
-    let evaluations = &summary["evaluations"];
-    let of = |key: &str| evaluations[key].as_f64().unwrap_or(0.0);
-    let before = of("target") - of("sampling") - of("training");
-    let points: Vec<(&str, f64)> = [
-        ("target, tuning", before),
-        ("target, training", of("training")),
-        ("target, sampling", of("sampling")),
-        ("network, training", of("network_training")),
-        ("network, sampling", of("network") - of("network_training")),
-    ]
-    .into_iter()
-    .filter(|e| e.1 > 0.0)
-    .collect();
-    let figures = [
-        bars("cost-time", "Time by stage", "seconds", &seconds, duration, None),
-        bars(
-            "cost-evaluations",
-            "Evaluations by stage",
-            "points evaluated",
-            &points,
-            |n| count(n as u64),
-            None,
-        ),
-    ];
-    let figures: Vec<String> = figures.into_iter().flatten().chain(payoff(folder)).collect();
-    let normalised = &summary["compute_normalised_round_trips"];
+    let (cost, swaps) = (&folder.summary.cost, &folder.summary.swaps);
+    let charts = [seconds(&cost.time), points(&cost.evaluations), payoff(cost)];
+    let normalised = &swaps.compute_normalised_round_trips;
     Some(Section {
         id: "cost",
         title: "What it cost",
         introduction: format!(
             "{} round trips a second of sampling, {} iterations a second; divided by the evaluations that each replica \
              makes in an iteration, {} round trips.",
-            number(number_at(normalised, "per_second")),
-            number(number_at(time, "iterations_per_second")),
-            number(number_at(normalised, "all_evaluations"))
+            number(normalised.per_second),
+            number(cost.time.iterations_per_second),
+            number(normalised.all_evaluations)
         ),
-        figures,
+        figures: charts.into_iter().flatten().map(Figure::from).collect(),
     })
 }
 
+fn seconds(time: &Time) -> Option<Chart> {
+    let stages = &time.clock;
+    let rows = [
+        ("tuning", stages.tuning_s),
+        ("collecting", stages.collecting_s),
+        ("training", stages.training_s),
+        ("sampling", stages.sampling_s),
+    ];
+    bars("cost-time", "Time by stage", "seconds", &rows, duration, None)
+}
+
+fn points(evaluations: &Evaluations) -> Option<Chart> {
+    let rows = [
+        ("target, tuning", evaluations.tuning()),
+        ("target, training", evaluations.training),
+        ("target, sampling", evaluations.sampling),
+        ("network, training", evaluations.network_training),
+        ("network, sampling", evaluations.network_sampling()),
+    ]
+    .map(|(name, points)| (name, points as f64));
+    let say = |n: f64| count(n as u64);
+    bars("cost-evaluations", "Evaluations by stage", "points evaluated", &rows, say, None)
+}
+
+/// Bars of what is more than nothing.
 fn bars(
     id: &str,
     title: &str,
@@ -64,9 +57,10 @@ fn bars(
     rows: &[(&str, f64)],
     say: impl Fn(f64) -> String,
     caption: Option<String>,
-) -> Option<String> {
+) -> Option<Chart> {
+    let rows: Vec<(&str, f64)> = rows.iter().copied().filter(|r| r.1 > 0.0 && r.1.is_finite()).collect();
     let total: f64 = rows.iter().map(|r| r.1).sum();
-    if rows.is_empty() || total <= 0.0 {
+    if rows.is_empty() {
         return None;
     }
     let n = rows.len() as f64;
@@ -84,35 +78,17 @@ fn bars(
         chart.text("value", value + 0.015 * most, at - 0.12, "start", &say(value));
         chart.tip(value, at, format!("{name}: {} ({})", say(value), percent(value / total)));
     }
-    Some(chart.figure())
+    Some(chart)
 }
 
 /// Round trips for a million evaluations, with plain swaps and with the transport.
-fn payoff(folder: &Folder) -> Option<String> {
-    let payoff = &folder.summary["payoff"];
-    let of = |key: &str| 1e6 * number_at(&payoff[key], "per_evaluation");
-    let rows: Vec<(&str, f64)> = [
-        ("plain swaps", of("plain")),
-        ("with the transport", of("sampling")),
-        ("its making included", of("everything")),
-    ]
-    .into_iter()
-    .filter(|row| row.1.is_finite())
-    .collect();
-    let even = folder.summary["break_even"]["iterations"].as_f64();
-    let words = match even {
-        Some(n) => format!(
-            "At the present cost of an evaluation the transport pays for itself after {} iterations.",
-            count(n as u64)
-        ),
-        None => "At the present cost of an evaluation plain swaps make more round trips a second.".into(),
-    };
-    bars(
-        "payoff",
-        "Does the transport pay?",
-        "round trips for a million evaluations of the target",
-        &rows,
-        number,
-        Some(words),
-    )
+fn payoff(cost: &Cost) -> Option<Chart> {
+    let (payoff, break_even) = (cost.payoff.as_ref()?, cost.break_even.as_ref()?);
+    let rows = [
+        ("plain swaps", 1e6 * payoff.plain.per_evaluation),
+        ("with the transport", 1e6 * payoff.sampling.per_evaluation),
+        ("its making included", 1e6 * payoff.everything.per_evaluation),
+    ];
+    let unit = "round trips for a million evaluations of the target";
+    bars("payoff", "Does the transport pay?", unit, &rows, number, Some(payoff.sentence(break_even)))
 }

@@ -2,26 +2,27 @@
 
 use super::Section;
 use crate::report::chart::{Axis, Chart, Key};
+use crate::report::figure::Figure;
 use crate::report::format::{count, number, significant, with_error};
-use crate::report::load::{Folder, Sample};
-use crate::report::numbers;
-use crate::traces::Histogram;
+use crate::report::load::{Columns, Folder};
+use crate::summary::TargetChain;
+use crate::traces::{Histogram, Labels};
 
 /// Points of a scatter plot.
 const POINTS: usize = 1500;
-/// Marginals shown.
-const MARGINALS: usize = 4;
 
 pub fn section(folder: &Folder) -> Option<Section> {
     let draws = folder.draws.as_ref()?;
     let exact = folder.exact.as_ref();
-    let mut figures = Vec::new();
+    let labels = folder.traces.as_ref().map_or_else(Labels::default, |traces| traces.labels.clone());
+    let mut charts = Vec::new();
     if draws.coordinates.len() >= 2 {
-        figures.push(pair_plot("pair-plot", "Draws of the target chain", draws, draws, "c1"));
-        figures.extend(exact.map(|exact| pair_plot("pair-plot-exact", "Exact draws", exact, draws, "c3")));
+        charts.push(pair_plot("pair-plot", "Draws of the target chain", &labels, draws, draws, "c1"));
+        let of = |exact| pair_plot("pair-plot-exact", "Exact draws", &labels, exact, draws, "c3");
+        charts.extend(exact.map(of));
     }
-    for i in 0..draws.coordinates.len().min(MARGINALS) {
-        figures.push(marginal(folder, draws, exact, i));
+    for i in 0..draws.coordinates.len() {
+        charts.push(marginal(&folder.summary.target_chain, &labels, draws, exact, i));
     }
     let compared =
         if exact.is_some() { " This target can be drawn from exactly, for comparison." } else { "" };
@@ -32,7 +33,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
             "Draws of the target chain, all ladders together. Coordinates with the smallest effective sample size come \
              first: trouble shows there.{compared}"
         ),
-        figures,
+        figures: charts.into_iter().map(Figure::from).collect(),
     })
 }
 
@@ -46,26 +47,21 @@ fn bounds(a: &[f64], b: &[f64]) -> (f64, f64) {
     (low - margin, high + margin)
 }
 
-fn pair_plot(id: &str, title: &str, shown: &Sample, draws: &Sample, class: &str) -> String {
+fn pair_plot(id: &str, title: &str, labels: &Labels, shown: &Columns, draws: &Columns, class: &str) -> Chart {
     // The lower coordinate across, whichever is slower.
     let order = if draws.coordinates[0] < draws.coordinates[1] { [0, 1] } else { [1, 0] };
-    let [i, j] = order.map(|k| draws.coordinates[k]);
+    let [i, j] = order.map(|k| labels.coordinate(draws.coordinates[k]));
     let [x, y] = order.map(|k| bounds(&draws.values[k], &shown.values[k]));
     let stride = shown.values[0].len().div_ceil(POINTS).max(1);
     let points = shown.values[0].len().div_ceil(stride);
-    let mut chart = Chart::new(
-        id,
-        title,
-        Axis::linear(&format!("coordinate {i}"), x.0, x.1),
-        Axis::linear(&format!("coordinate {j}"), y.0, y.1),
-    )
-    .height(400.0)
-    .caption(format!(
-        "{} of {} in the two slowest coordinates.",
-        count(points as u64),
-        count(shown.values[0].len() as u64)
-    ))
-    .description(format!("Scatter plot of {points} points in coordinates {i} and {j}."));
+    let mut chart = Chart::new(id, title, Axis::linear(&i, x.0, x.1), Axis::linear(&j, y.0, y.1))
+        .height(400.0)
+        .caption(format!(
+            "{} of {} in the two slowest coordinates.",
+            count(points as u64),
+            count(shown.values[0].len() as u64)
+        ))
+        .description(format!("Scatter plot of {points} points in {i} and {j}."));
     for k in (0..shown.values[0].len()).step_by(stride) {
         let [a, b] = order.map(|axis| shown.values[axis][k]);
         if a >= x.0 && a <= x.1 && b >= y.0 && b <= y.1 {
@@ -75,10 +71,28 @@ fn pair_plot(id: &str, title: &str, shown: &Sample, draws: &Sample, class: &str)
             }
         }
     }
-    chart.figure()
+    chart
 }
 
-fn marginal(folder: &Folder, draws: &Sample, exact: Option<&Sample>, i: usize) -> String {
+/// Mean and effective draws of a coordinate, in words.
+fn moments(found: &TargetChain, coordinate: usize) -> String {
+    let of = |list: &[f64]| list.get(coordinate).copied().unwrap_or(f64::NAN);
+    let mean = with_error(of(&found.expectations.mean), of(&found.expectations.standard_error));
+    format!("Mean {mean}; {} effective draws.", number(of(&found.ess.coordinates).round()))
+}
+
+/// A title from a name: parameters keep theirs, "coordinate 3" begins with a capital.
+fn capitalised(name: &str) -> String {
+    name.strip_prefix("coordinate ").map_or_else(|| name.into(), |i| format!("Coordinate {i}"))
+}
+
+fn marginal(
+    found: &TargetChain,
+    labels: &Labels,
+    draws: &Columns,
+    exact: Option<&Columns>,
+    i: usize,
+) -> Chart {
     let coordinate = draws.coordinates[i];
     let values = &draws.values[i];
     let empty = Histogram::around(&[&values[..], exact.map_or(&[], |e| &e.values[i][..])].concat());
@@ -90,28 +104,21 @@ fn marginal(folder: &Folder, draws: &Sample, exact: Option<&Sample>, i: usize) -
     let ours = histogram(values);
     let theirs = exact.map(|e| histogram(&e.values[i]));
     let top = ours.iter().chain(theirs.iter().flatten()).copied().fold(0.0, f64::max);
-    let ess = numbers(&folder.summary["ess"]["coordinates"]);
-    let means = numbers(&folder.summary["expectations"]["mean"]);
-    let errors = numbers(&folder.summary["expectations"]["standard_error"]);
-    let of = |list: &[f64]| list.get(coordinate).copied().unwrap_or(f64::NAN);
-    let words = format!(
-        "Mean {}; {} effective draws.",
-        with_error(of(&means), of(&errors)),
-        number(of(&ess).round())
-    );
+    let name = labels.coordinate(coordinate);
+    let words = moments(found, coordinate);
     let at = |b: usize| empty.low + b as f64 * empty.width;
     let corners = |density: &[f64]| -> Vec<(f64, f64)> {
         density.iter().enumerate().flat_map(|(b, &d)| [(at(b), d), (at(b + 1), d)]).collect()
     };
     let mut chart = Chart::new(
         &format!("marginal-{i}"),
-        &format!("Coordinate {coordinate}"),
-        Axis::linear(&format!("coordinate {coordinate}"), empty.low, empty.high()),
+        &capitalised(&name),
+        Axis::linear(&name, empty.low, empty.high()),
         Axis::linear("probability density", 0.0, 1.1 * top),
     )
     .height(220.0)
     .caption(words.clone())
-    .description(format!("Histogram of coordinate {coordinate}. {words}"));
+    .description(format!("Histogram of {name}. {words}"));
     chart.area("c1", &corners(&ours), 0.0);
     chart.line("c1 thin", &corners(&ours));
     chart.key(Key::Area, "c1", "drawn");
@@ -124,5 +131,5 @@ fn marginal(folder: &Folder, draws: &Sample, exact: Option<&Sample>, i: usize) -
         let middle = at(b) + 0.5 * empty.width;
         chart.tip(middle, d, format!("at {}: {}{beside}", significant(middle, 3), significant(d, 3)));
     }
-    chart.figure()
+    chart
 }

@@ -1,18 +1,20 @@
 //! Can log Z be trusted? Estimators, overlaps, and the works that Crooks' relation ties together.
 
-use super::{Section, choice};
+use super::{Section, pair_ticks};
 use crate::report::chart::{Axis, Chart, Key};
+use crate::report::figure::Figure;
 use crate::report::format::{beside_error, number, percent, significant, with_error};
 use crate::report::load::Folder;
-use crate::report::number_at;
+use crate::summary::{LogZ, PairRatio};
 use crate::traces::Works;
 
 pub fn section(folder: &Folder) -> Option<Section> {
     let mut figures = Vec::new();
-    figures.extend(estimators(folder));
-    figures.extend(overlaps(folder));
+    let z = &folder.summary.log_z;
+    figures.extend(estimators(z).map(Figure::from));
+    figures.extend(overlaps(z).map(Figure::from));
     if let Some(traces) = &folder.traces {
-        figures.extend(work_histograms(folder, &traces.works));
+        figures.extend(work_histograms(z, &traces.works));
     }
     Some(Section {
         id: "free-energy",
@@ -25,24 +27,21 @@ pub fn section(folder: &Folder) -> Option<Section> {
     })
 }
 
-fn estimators(folder: &Folder) -> Option<String> {
-    let z = &folder.summary["log_z"];
-    let (bar, error) = (number_at(z, "bar"), number_at(z, "standard_error"));
+fn estimators(z: &LogZ) -> Option<Chart> {
+    let (bar, error) = (z.bar, z.standard_error);
     let rows: Vec<(&str, f64, f64)> = [
-        ("BAR", "bar", error),
-        ("geometric mean", "geometric_mean", f64::NAN),
-        ("forward", "forward", f64::NAN),
-        ("backward", "backward", f64::NAN),
+        ("BAR", bar, error),
+        ("geometric mean", z.geometric_mean, f64::NAN),
+        ("forward", z.forward, f64::NAN),
+        ("backward", z.backward, f64::NAN),
     ]
     .into_iter()
-    .map(|(name, key, error)| (name, number_at(z, key), error))
     .filter(|row| row.1.is_finite())
     .collect();
     if rows.is_empty() {
         return None;
     }
-    let truth = z["truth"].as_f64();
-    let spread = rows.iter().map(|r| r.1).chain(truth).chain([bar - 2.0 * error, bar + 2.0 * error]);
+    let spread = rows.iter().map(|r| r.1).chain(z.truth).chain([bar - 2.0 * error, bar + 2.0 * error]);
     let ticks =
         rows.iter().enumerate().map(|(i, r)| ((rows.len() - 1 - i) as f64, r.0.to_string())).collect();
     let y = Axis::linear("", -0.6, rows.len() as f64 - 0.4).ticks(ticks).no_grid();
@@ -50,7 +49,7 @@ fn estimators(folder: &Folder) -> Option<String> {
         .height(230.0)
         .caption("Bennett's ratio uses both directions and is the one to quote; where one-sided estimates stray, chains overlap too little.")
         .description(rows.iter().map(|r| format!("{}: {}", r.0, number(r.1))).collect::<Vec<_>>().join("; "));
-    if let Some(truth) = truth {
+    if let Some(truth) = z.truth {
         chart.line("dash c3", &[(truth, -0.6), (truth, rows.len() as f64 - 0.4)]);
         chart.key(Key::Dash, "c3", format!("exact: {}", beside_error(truth, error)));
         chart.tip(truth, -0.4, format!("exact: {}", significant(truth, 8)));
@@ -69,27 +68,25 @@ fn estimators(folder: &Folder) -> Option<String> {
     if error.is_finite() {
         chart.key(Key::Line, "c1", "one and two standard errors");
     }
-    Some(chart.figure())
+    Some(chart)
 }
 
-fn overlaps(folder: &Folder) -> Option<String> {
-    let pairs = folder.summary["log_z"]["pairs"].as_array()?;
-    let overlaps: Vec<f64> = pairs.iter().map(|p| number_at(p, "overlap")).collect();
-    let n = overlaps.len();
-    let ticks = (0..n).step_by(n.div_ceil(7)).map(|n| (n as f64, format!("{}–{}", n, n + 1))).collect();
-    let x =
-        Axis::linear("pair of chains, from reference to target", -0.6, n as f64 - 0.4).ticks(ticks).no_grid();
-    let least = overlaps.iter().copied().fold(f64::INFINITY, f64::min);
+fn overlaps(z: &LogZ) -> Option<Chart> {
+    let n = z.pairs.len();
+    let (_, least) = z.least_overlap()?;
+    let x = Axis::linear("pair of chains, from reference to target", -0.6, n as f64 - 0.4)
+        .ticks(pair_ticks(n, 7))
+        .no_grid();
     let mut chart = Chart::new("overlap", "Overlap of each pair", x, Axis::linear("overlap", 0.0, 1.0))
         .height(230.0)
         .caption(
             "1 means identical weights in both directions; below 3% the error of log Z may be too small.",
         )
         .description(format!("Overlaps of {n} pairs; the least is {}.", percent(least)));
-    for (n, &overlap) in overlaps.iter().enumerate() {
-        let at = n as f64;
+    for (n, pair) in z.pairs.iter().enumerate() {
+        let (at, overlap) = (n as f64, pair.overlap);
         chart.bar("c3", (at - 0.36, 0.0), (at + 0.36, if overlap.is_nan() { 0.0 } else { overlap }));
-        let ratio = number(number_at(&pairs[n], "bar"));
+        let ratio = number(pair.bar);
         chart.tip(
             at,
             overlap,
@@ -97,41 +94,30 @@ fn overlaps(folder: &Folder) -> Option<String> {
         );
     }
     chart.line("dash c2", &[(-0.6, 0.03), (n as f64 - 0.4, 0.03)]);
-    Some(chart.figure())
+    Some(chart)
 }
 
-fn work_histograms(folder: &Folder, works: &[Works]) -> Option<String> {
-    let pairs = folder.summary["log_z"]["pairs"].as_array()?;
-    let drawings: Vec<(String, String)> = works
-        .iter()
-        .enumerate()
-        .filter(|(_, w)| !w.forward.counts.is_empty())
-        .map(|(n, works)| {
-            (format!("chains {n} and {}", n + 1), work_chart(n, works, pairs.get(n)).inline_svg())
-        })
-        .collect();
-    let overlap = |n: usize| pairs.get(n).map_or(1.0, |p| number_at(p, "overlap"));
+fn work_histograms(z: &LogZ, works: &[Works]) -> Option<Figure> {
+    let chart = |n: usize| work_chart(n, &works[n], z.pairs.get(n));
+    let filled: Vec<usize> = (0..works.len()).filter(|&n| !works[n].forward.counts.is_empty()).collect();
+    let overlap = |n: usize| z.pairs.get(n).map_or(1.0, |pair| pair.overlap);
     // The hardest pair first.
-    let hardest = (0..drawings.len()).min_by(|&a, &b| overlap(a).total_cmp(&overlap(b)))?;
-    let frame = work_chart(hardest, &works[hardest], pairs.get(hardest));
-    let frame = frame.caption(
+    let chosen = (0..filled.len()).min_by(|&a, &b| overlap(filled[a]).total_cmp(&overlap(filled[b])))?;
+    let panels = filled.iter().map(|&n| (format!("chains {n} and {}", n + 1), chart(n))).collect();
+    let frame = chart(filled[chosen]).caption(
         "Forward and backward works of a swap cross at the log ratio of the two normalising constants, and their \
          log-ratio rises with slope 1 (Crooks' relation). Shown first: the pair with the least overlap.",
     );
-    Some(frame.figure_around(&choice("Pair", &drawings, hardest)).replacen(
-        &format!("id=\"works-{hardest}\""),
-        "id=\"works\"",
-        1,
-    ))
+    Some(Figure::choice("works", frame, "Pair", panels, chosen))
 }
 
-fn work_chart(n: usize, works: &Works, estimate: Option<&serde_json::Value>) -> Chart {
+fn work_chart(n: usize, works: &Works, estimate: Option<&PairRatio>) -> Chart {
     let (forward, backward) = (works.forward.density(), works.backward.density());
     let top = forward.iter().chain(&backward).copied().fold(0.0, f64::max);
     let (low, high) = (works.forward.low, works.forward.high());
     let at = |i: usize| low + i as f64 * works.forward.width;
-    let ratio = estimate.map_or(f64::NAN, |e| number_at(e, "bar"));
-    let slope = estimate.map_or(f64::NAN, |e| number_at(e, "crossing_slope"));
+    let ratio = estimate.map_or(f64::NAN, |e| e.bar);
+    let slope = estimate.map_or(f64::NAN, |e| e.crossing_slope);
     let mut chart = Chart::new(
         &format!("works-{n}"),
         "Works of swaps, both directions",

@@ -2,25 +2,23 @@
 
 use super::{Section, shade};
 use crate::report::chart::{Axis, Chart, Key};
+use crate::report::figure::Figure;
 use crate::report::format::{number, significant};
 use crate::report::load::Folder;
-use crate::report::numbers;
-use crate::traces::Traces;
+use crate::summary::Summary;
+use crate::traces::{Energy, Traces};
 
 pub fn section(folder: &Folder) -> Option<Section> {
-    let mut figures = Vec::new();
-    figures.extend(barrier(folder));
-    figures.extend(schedule(folder));
-    if let Some(traces) = &folder.traces {
-        figures.extend(energies(traces));
-    }
+    let summary = &folder.summary;
+    let energies = folder.traces.as_ref().and_then(energies);
+    let charts = [barrier(summary), schedule(&summary.setup.schedule), energies];
     Some(Section {
         id: "ladder",
         title: "The ladder",
         introduction: "Chains lead from the reference at β = 0 to the target at β = 1. Tuning places them so that every \
                        pair has the same share of the barrier."
             .into(),
-        figures,
+        figures: charts.into_iter().flatten().map(Figure::from).collect(),
     })
 }
 
@@ -34,15 +32,14 @@ fn beta_axis(betas: &[f64]) -> (Axis, bool) {
     }
 }
 
-fn barrier(folder: &Folder) -> Option<String> {
-    let betas = numbers(&folder.summary["local_barrier"]["beta"]);
-    let lambda = numbers(&folder.summary["local_barrier"]["lambda"]);
-    let known: Vec<(f64, f64)> = betas.iter().copied().zip(lambda).filter(|p| p.1.is_finite()).collect();
+fn barrier(summary: &Summary) -> Option<Chart> {
+    let local = &summary.swaps.local_barrier;
+    let all = local.beta.iter().copied().zip(local.lambda.iter().copied());
+    let known: Vec<(f64, f64)> = all.filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
     if known.len() < 2 {
         return None;
     }
-    let schedule = numbers(&folder.summary["schedule"]);
-    let (x, crowded) = beta_axis(&schedule);
+    let (x, crowded) = beta_axis(&summary.setup.schedule);
     // Per decade of β on a logarithmic axis: areas stay barriers.
     let height = |p: (f64, f64)| if crowded { p.0 * p.1 * std::f64::consts::LN_10 } else { p.1 };
     let shown = |p: &(f64, f64)| !crowded || p.0 > 0.0;
@@ -75,21 +72,20 @@ fn barrier(folder: &Folder) -> Option<String> {
         chart.dot("c1", beta, height, 2.6);
         chart.tip(beta, height, format!("β = {}: {}", significant(beta, 3), significant(height, 3)));
     }
-    for &beta in &schedule {
+    for &beta in &summary.setup.schedule {
         chart.whisker("c2", beta, -0.09 * top, -0.03 * top);
     }
     chart.key(Key::Line, "c1", if crowded { "barrier density" } else { "λ(β)" });
     chart.key(Key::Line, "c2", "chains");
-    Some(chart.figure())
+    Some(chart)
 }
 
-fn schedule(folder: &Folder) -> Option<String> {
-    let betas = numbers(&folder.summary["schedule"]);
+fn schedule(betas: &[f64]) -> Option<Chart> {
     let chains = betas.len();
     if chains < 3 {
         return None;
     }
-    let (axis, crowded) = beta_axis(&betas);
+    let (axis, crowded) = beta_axis(betas);
     let axis = if crowded { Axis::log("β", 0.5 * betas[1], 1.0) } else { axis };
     let axis = if crowded { axis } else { Axis::linear("β", 0.0, 1.0) };
     let mut chart = Chart::new("schedule", "The schedule", Axis::whole("chain", chains, 0.4), axis)
@@ -114,10 +110,10 @@ fn schedule(folder: &Folder) -> Option<String> {
         chart.dot("c1", n, beta, 3.0);
         chart.tip(n, beta, format!("chain {n}: β = {}", significant(beta, 4)));
     }
-    Some(chart.figure())
+    Some(chart)
 }
 
-fn energies(traces: &Traces) -> Option<String> {
+fn energies(traces: &Traces) -> Option<Chart> {
     let histograms = &traces.energies;
     let chains = histograms.len();
     let filled = || histograms.iter().filter(|h| !h.counts.is_empty());
@@ -128,12 +124,14 @@ fn energies(traces: &Traces) -> Option<String> {
     if low >= high {
         return None;
     }
-    let (what, words) = match traces.energy.as_str() {
-        "target" => (
+    let (what, words) = match traces.energy {
+        Energy::Target => (
             "log density of the target, not normalised",
             "The target's log density at the points of each chain. Neighbours must overlap for plain swaps to pass.",
         ),
-        _ => ("log density of the chain, not normalised", "Each chain's own log density at its points."),
+        Energy::Chain => {
+            ("log density of the chain, not normalised", "Each chain's own log density at its points.")
+        }
     };
     // Drawn from high to low energy, as densities rise to the right.
     let x = match traces.energy_top {
@@ -200,5 +198,5 @@ fn energies(traces: &Traces) -> Option<String> {
             format!("chain {n}: most often near {}{lost}", significant(value, 4)),
         );
     }
-    Some(chart.figure())
+    Some(chart)
 }

@@ -1,22 +1,22 @@
 //! Molecules: free energy over the backbone's angles, and how populated its basins are.
 
 use super::Section;
+use crate::chemistry::{Basins, ResidueMap};
 use crate::report::chart::{Axis, Chart, Key};
-use crate::report::format::{escape, percent, significant};
+use crate::report::figure::Figure;
+use crate::report::format::{percent, significant};
 use crate::report::load::Folder;
-use crate::report::{number_at, numbers};
-use serde_json::Value;
 
 /// Free energies (kJ/mol) at which the colour changes.
 const LEVELS: [f64; 5] = [2.5, 5.0, 10.0, 15.0, 20.0];
 
 pub fn section(folder: &Folder) -> Option<Section> {
-    let residues = folder.angles.as_ref()?["residues"].as_array()?;
-    let populations = folder.summary["molecule"]["residues"].as_array();
-    let mut figures = Vec::new();
-    for (i, residue) in residues.iter().enumerate() {
-        figures.extend(map(i, residue).map(|chart| chart.figure()));
-        figures.extend(populations.and_then(|all| all.get(i)).and_then(|basins| basin_bars(i, basins)));
+    let molecule = folder.summary.molecule.as_ref()?;
+    let maps = folder.angles.as_ref().map_or(&[][..], |angles| &angles.residues);
+    let mut charts = Vec::new();
+    for (i, basins) in molecule.residues.iter().enumerate() {
+        charts.extend(maps.get(i).and_then(|residue| map(i, residue)));
+        charts.extend(basin_bars(i, basins));
     }
     Some(Section {
         id: "molecule",
@@ -24,12 +24,8 @@ pub fn section(folder: &Folder) -> Option<Section> {
         introduction: "Free energy over φ and ψ of each residue, from the draws of the target chain, and how populated its \
                        basins are."
             .into(),
-        figures,
+        figures: charts.into_iter().map(Figure::from).collect(),
     })
-}
-
-fn name(residue: &Value) -> &str {
-    residue["residue"].as_str().unwrap_or("residue")
 }
 
 fn angle(label: &str) -> Axis {
@@ -38,18 +34,21 @@ fn angle(label: &str) -> Axis {
 }
 
 /// Free energy of a residue over φ and ψ, from its entry in `phi_psi.json`.
-pub fn map(i: usize, residue: &Value) -> Option<Chart> {
-    let rows = residue["free_energy"].as_array()?;
+pub fn map(i: usize, residue: &ResidueMap) -> Option<Chart> {
+    let rows = &residue.free_energy;
+    if rows.is_empty() {
+        return None;
+    }
     let width = 360.0 / rows.len() as f64;
-    let title = format!("Free energy of {}", name(residue));
+    let title = format!("Free energy of {}", residue.residue);
     let mut chart = Chart::new(&format!("phi-psi-{i}"), &title, angle("φ"), angle("ψ"))
         .height(420.0)
         .caption("In kJ/mol above the most populated cell; empty cells were never visited.")
-        .description(format!("Map of the free energy of {} over the angles φ and ψ.", name(residue)));
+        .description(format!("Map of the free energy of {} over the angles φ and ψ.", residue.residue));
     let mut cells: Vec<Vec<[f64; 4]>> = vec![Vec::new(); LEVELS.len() + 1];
     let at = |k: usize| -180.0 + width * k as f64;
     for (p, row) in rows.iter().enumerate() {
-        for (q, &energy) in numbers(row).iter().enumerate().filter(|(_, e)| e.is_finite()) {
+        for (q, energy) in row.iter().enumerate().filter_map(|(q, e)| Some((q, (*e)?))) {
             let level = LEVELS.iter().position(|l| energy < *l).unwrap_or(LEVELS.len());
             cells[level].push([at(p), at(q), at(p + 1), at(q + 1)]);
             if (p + q).is_multiple_of(2) {
@@ -75,27 +74,23 @@ pub fn map(i: usize, residue: &Value) -> Option<Chart> {
     Some(chart)
 }
 
-fn basin_bars(i: usize, basins: &Value) -> Option<String> {
-    let rows: Vec<(&String, f64, f64)> = basins["basins"]
-        .as_object()?
-        .iter()
-        .map(|(basin, p)| (basin, number_at(p, "population"), number_at(p, "standard_error")))
-        .filter(|row| row.1.is_finite())
-        .collect();
+fn basin_bars(i: usize, basins: &Basins) -> Option<Chart> {
+    let all = basins.all.iter().map(|(basin, p)| (basin.name(), p.share, p.standard_error));
+    let rows: Vec<(&str, f64, f64)> = all.filter(|row| row.1.is_finite()).collect();
     let n = rows.len() as f64;
     let most = rows.iter().map(|r| r.1 + if r.2.is_finite() { 2.0 * r.2 } else { 0.0 }).fold(0.0, f64::max);
     if most <= 0.0 {
         return None;
     }
-    let ticks = rows.iter().enumerate().map(|(k, r)| (n - 1.0 - k as f64, r.0.clone())).collect();
-    let title = format!("Basins of {}", name(basins));
+    let ticks = rows.iter().enumerate().map(|(k, r)| (n - 1.0 - k as f64, r.0.to_string())).collect();
+    let title = format!("Basins of {}", basins.residue);
     let words = rows.iter().map(|r| format!("{}: {}", r.0, percent(r.1))).collect::<Vec<_>>().join("; ");
     let y = Axis::linear("", -0.6, n - 0.4).ticks(ticks).no_grid();
     let mut chart =
         Chart::new(&format!("basins-{i}"), &title, Axis::linear("share of the draws", 0.0, 1.15 * most), y)
             .height(420.0)
             .caption("With one standard error.")
-            .description(escape(&words));
+            .description(words);
     for (k, &(basin, share, error)) in rows.iter().enumerate() {
         let at = n - 1.0 - k as f64;
         chart.bar("c1", (0.0, at - 0.3), (share, at + 0.3));
@@ -103,5 +98,5 @@ fn basin_bars(i: usize, basins: &Value) -> Option<String> {
         let error = if error.is_finite() { format!(" ± {}", percent(error)) } else { String::new() };
         chart.tip(share, at, format!("{basin}: {}{error}", percent(share)));
     }
-    Some(chart.figure())
+    Some(chart)
 }

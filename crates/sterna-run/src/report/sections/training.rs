@@ -1,46 +1,46 @@
 //! Training: did the loss fall, and does the transport beat the plain swap on samples it has not seen?
 
-use super::Section;
+use super::{Section, pair_ticks};
 use crate::report::chart::{Axis, Chart, Key};
+use crate::report::figure::Figure;
 use crate::report::format::{count, number, percent, significant};
 use crate::report::load::Folder;
-use crate::report::numbers;
+use crate::summary::Training;
+use crate::traces::Labels;
 
 pub fn section(folder: &Folder) -> Option<Section> {
-    let training = &folder.summary["training"];
-    training.as_object()?;
-    let mut figures = Vec::new();
-    figures.extend(losses(folder));
-    figures.extend(held_out(folder));
-    let steps = training["steps"].as_u64().unwrap_or(0);
+    let training = folder.summary.training.as_ref()?;
+    let labels = folder.traces.as_ref().map_or_else(Labels::default, |traces| traces.labels.clone());
+    let charts = [losses(training, &labels), held_out(training)];
     Some(Section {
         id: "training",
         title: "Training",
         introduction: format!(
             "The transport was trained for {} steps and then frozen. Whatever it learned, the run stays exact: every \
              path is weighed.",
-            count(steps)
+            count(training.steps)
         ),
-        figures,
+        figures: charts.into_iter().flatten().map(Figure::from).collect(),
     })
 }
 
-fn losses(folder: &Folder) -> Option<String> {
-    let losses = numbers(&folder.summary["training"]["losses"]);
+fn losses(training: &Training, labels: &Labels) -> Option<Chart> {
+    let losses = &training.losses;
     if losses.len() < 2 {
         return None;
     }
-    let rounds = folder.config.fits().max(1);
-    let steps = folder.summary["training"]["steps"].as_u64().unwrap_or(0) / rounds as u64;
-    let window = steps as f64 / losses.len() as f64;
+    let rounds = labels.training_rounds.max(1);
+    let window = (training.steps / rounds) as f64 / losses.len() as f64;
     let points: Vec<(f64, f64)> =
         losses.iter().enumerate().map(|(i, &l)| ((i as f64 + 1.0) * window, l)).collect();
+    let name =
+        if labels.loss.is_empty() { "mean loss".into() } else { format!("mean loss ({})", labels.loss) };
     let last = if rounds > 1 { " of the last round" } else { "" };
     let mut chart = Chart::new(
         "training-loss",
         "Loss",
         Axis::linear(&format!("training step{last}"), 0.0, points[points.len() - 1].0),
-        Axis::around(&format!("mean loss ({})", folder.config.training.loss), losses.iter().copied(), false),
+        Axis::around(&name, losses.iter().copied(), false),
     )
     .caption(
         "Means over twentieths of the steps. A curve that still falls at the end would gain from more steps.",
@@ -55,23 +55,19 @@ fn losses(folder: &Folder) -> Option<String> {
         chart.dot("c1", step, loss, 3.0);
         chart.tip(step, loss, format!("step {}: {}", count(step as u64), significant(loss, 4)));
     }
-    Some(chart.figure())
+    Some(chart)
 }
 
-fn held_out(folder: &Folder) -> Option<String> {
-    let training = &folder.summary["training"];
-    let ours = numbers(&training["rejection_rates"]);
-    let plain = numbers(&training["plain_rejection_rates"]);
+fn held_out(training: &Training) -> Option<Chart> {
+    let (ours, plain) = (&training.rejection_rates, &training.plain_rejection_rates);
     if ours.is_empty() || ours.len() != plain.len() {
         return None;
     }
     let pairs = ours.len();
-    let ticks =
-        (0..pairs).step_by(pairs.div_ceil(7)).map(|n| (n as f64, format!("{}–{}", n, n + 1))).collect();
     let x = Axis::linear("pair of chains, from reference to target", -0.6, pairs as f64 - 0.4)
-        .ticks(ticks)
+        .ticks(pair_ticks(pairs, 7))
         .no_grid();
-    let gains = ours.iter().zip(&plain).filter(|(o, p)| o < p).count();
+    let gains = ours.iter().zip(plain).filter(|(o, p)| o < p).count();
     let mut chart = Chart::new(
         "training-gain",
         "With and without the transport",
@@ -80,7 +76,7 @@ fn held_out(folder: &Folder) -> Option<String> {
     )
     .caption("On samples that training did not see. Where the transport does worse, plain swaps are used.")
     .description(format!("The transport rejects less than a plain swap on {gains} of {pairs} pairs."));
-    for (n, (&ours, &plain)) in ours.iter().zip(&plain).enumerate() {
+    for (n, (&ours, &plain)) in ours.iter().zip(plain).enumerate() {
         let at = n as f64;
         let better = ours < plain;
         chart.line(if better { "faint" } else { "c2" }, &[(at, ours), (at, plain)]);
@@ -94,5 +90,5 @@ fn held_out(folder: &Folder) -> Option<String> {
     if gains < pairs {
         chart.key(Key::Dot, "c2", "transport, worse: replaced");
     }
-    Some(chart.figure())
+    Some(chart)
 }

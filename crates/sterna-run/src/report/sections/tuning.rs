@@ -2,30 +2,32 @@
 
 use super::{Section, shade};
 use crate::report::chart::{Axis, Chart, Key};
+use crate::report::figure::Figure;
 use crate::report::format::{number, percent, significant};
 use crate::report::load::Folder;
-use crate::report::numbers;
+use crate::summary::ExplorerSummary;
 use crate::traces::Traces;
 
 pub fn section(folder: &Folder) -> Option<Section> {
-    let mut figures = Vec::new();
-    if let Some(traces) = &folder.traces {
-        figures.extend(barriers(traces));
-        figures.extend(step_sizes(traces));
-    }
-    figures.extend(acceptance(folder));
-    figures.extend(final_steps(folder));
+    let (traces, explorer) = (folder.traces.as_ref(), &folder.summary.moves.explorer);
+    let wanted = traces.and_then(|traces| traces.labels.wanted_acceptance);
+    let charts = [
+        traces.and_then(barriers),
+        traces.and_then(step_sizes),
+        acceptance(explorer, wanted),
+        final_steps(explorer),
+    ];
     Some(Section {
         id: "tuning",
         title: "Tuning and local moves",
         introduction: "Schedule and step sizes change between tuning rounds and are frozen before sampling. Curves that \
                        still climb in the last round ask for more rounds."
             .into(),
-        figures,
+        figures: charts.into_iter().flatten().map(Figure::from).collect(),
     })
 }
 
-fn barriers(traces: &Traces) -> Option<String> {
+fn barriers(traces: &Traces) -> Option<Chart> {
     let rounds = &traces.rounds;
     if rounds.len() < 2 {
         return None;
@@ -58,7 +60,7 @@ fn barriers(traces: &Traces) -> Option<String> {
             chart.tip(round, value, format!("round {round}: {name} = {}", significant(value, 4)));
         }
     }
-    Some(chart.figure())
+    Some(chart)
 }
 
 fn rounds_axis(rounds: usize) -> Axis {
@@ -67,7 +69,7 @@ fn rounds_axis(rounds: usize) -> Axis {
     Axis::linear("tuning round", 0.7, rounds as f64 + 0.3).ticks(ticks).no_grid()
 }
 
-fn step_sizes(traces: &Traces) -> Option<String> {
+fn step_sizes(traces: &Traces) -> Option<Chart> {
     let rounds = &traces.rounds;
     let chains = rounds.first()?.step_size.len();
     // Fixed steps have nothing to show, nor has a chain that draws exactly.
@@ -102,11 +104,11 @@ fn step_sizes(traces: &Traces) -> Option<String> {
     }
     chart.key(Key::Line, "q0", "near the reference");
     chart.key(Key::Line, "q7", "target");
-    Some(chart.figure())
+    Some(chart)
 }
 
-fn acceptance(folder: &Folder) -> Option<String> {
-    let acceptance = numbers(&folder.summary["explorer"]["acceptance"]);
+fn acceptance(explorer: &ExplorerSummary, wanted: Option<f64>) -> Option<Chart> {
+    let acceptance = &explorer.acceptance;
     let chains = acceptance.len();
     if acceptance.iter().all(|a| a.is_nan()) {
         return None;
@@ -126,18 +128,15 @@ fn acceptance(folder: &Folder) -> Option<String> {
         chart.bar(&shade(n, chains), (at - 0.36, 0.0), (at + 0.36, a));
         chart.tip(at, a, format!("chain {n}: {}", percent(a)));
     }
-    let adapts = matches!(&folder.config.explorer.step_size, crate::config::StepSizeConfig::Word(_));
-    if adapts {
-        let wanted = folder.config.explorer.acceptance;
+    if let Some(wanted) = wanted {
         chart.line("dash ink", &[(-0.6, wanted), (chains as f64 - 0.4, wanted)]);
         chart.key(Key::Dash, "ink", format!("wanted: {}", percent(wanted)));
     }
-    Some(chart.figure())
+    Some(chart)
 }
 
-fn final_steps(folder: &Folder) -> Option<String> {
-    let sizes = numbers(&folder.summary["explorer"]["step_size"]);
-    let acceptance = numbers(&folder.summary["explorer"]["acceptance"]);
+fn final_steps(explorer: &ExplorerSummary) -> Option<Chart> {
+    let (sizes, acceptance) = (&explorer.step_size, &explorer.acceptance);
     let points: Vec<(f64, f64)> = sizes
         .iter()
         .enumerate()
@@ -165,5 +164,5 @@ fn final_steps(folder: &Folder) -> Option<String> {
         chart.dot(&shade(n as usize, sizes.len()), n, size, 4.0);
         chart.tip(n, size, format!("chain {n}: {}", significant(size, 3)));
     }
-    Some(chart.figure())
+    Some(chart)
 }

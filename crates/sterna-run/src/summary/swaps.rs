@@ -1,0 +1,87 @@
+//! What swaps did: rejections, the barrier, round trips.
+
+use super::{Setup, Times, number};
+use serde::{Deserialize, Serialize};
+use sterna::estimates::global_barrier;
+use sterna::run::Results;
+
+/// λ(β) on the schedule of the last tuning round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LocalBarrier {
+    /// Where.
+    #[serde(deserialize_with = "number::list")]
+    pub beta: Vec<f64>,
+    /// How much barrier a unit of β has there.
+    #[serde(deserialize_with = "number::list")]
+    pub lambda: Vec<f64>,
+}
+
+/// Round trips for what they cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Normalised {
+    /// Divided by evaluations per machine and swap, as the paper counts them: K + 1, and 2 for parallel tempering,
+    /// which in truth needs none (errata E20).
+    #[serde(deserialize_with = "number::one")]
+    pub paper: f64,
+    /// Divided by all evaluations per machine and iteration, local moves included.
+    #[serde(deserialize_with = "number::one")]
+    pub all_evaluations: f64,
+    /// In a second of sampling.
+    #[serde(deserialize_with = "number::one")]
+    pub per_second: f64,
+}
+
+/// What swaps did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Swaps {
+    /// Share of rejected swaps of each pair.
+    #[serde(deserialize_with = "number::list")]
+    pub rejection_rates: Vec<f64>,
+    /// Λ: their sum.
+    #[serde(deserialize_with = "number::one")]
+    pub global_barrier: f64,
+    /// λ(β) of plain swaps.
+    pub local_barrier: LocalBarrier,
+    /// Of all ladders.
+    pub round_trips: u64,
+    /// Per iteration and ladder.
+    #[serde(deserialize_with = "number::one")]
+    pub round_trip_rate: f64,
+    /// What the rejection rates allow.
+    #[serde(deserialize_with = "number::one")]
+    pub round_trip_rate_predicted: f64,
+    /// R / (T τ̂): low means that local moves, not swaps, are the bottleneck.
+    #[serde(deserialize_with = "number::one")]
+    pub exploration_efficiency: f64,
+    /// Round trips for what they cost.
+    pub compute_normalised_round_trips: Normalised,
+}
+
+impl Swaps {
+    pub(super) fn of(setup: &Setup, results: &Results, times: &Times) -> Self {
+        let trips = results.round_trips as f64;
+        let replicas = (setup.chains * setup.ensembles) as f64;
+        let each = results.sampling_evaluations as f64 / (replicas * results.iterations as f64);
+        let (beta, lambda) = results.local_barrier.iter().copied().unzip();
+        Self {
+            rejection_rates: results.rejection_rates.clone(),
+            global_barrier: global_barrier(&results.rejection_rates),
+            local_barrier: LocalBarrier { beta, lambda },
+            round_trips: results.round_trips,
+            round_trip_rate: results.round_trip_rate,
+            round_trip_rate_predicted: results.round_trip_rate_predicted,
+            exploration_efficiency: results.round_trip_rate / results.round_trip_rate_predicted,
+            compute_normalised_round_trips: Normalised {
+                paper: trips / (setup.accelerator.steps + 1).max(2) as f64,
+                all_evaluations: trips / each,
+                per_second: trips / times.sampling.clock_s,
+            },
+        }
+    }
+
+    /// The pair that rejects most, from 0, and its rejection rate; none where no rate is known.
+    pub fn worst_pair(&self) -> Option<(usize, f64)> {
+        let rates = self.rejection_rates.iter().copied().enumerate();
+        rates.filter(|rate| rate.1.is_finite()).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}

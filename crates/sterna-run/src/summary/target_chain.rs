@@ -1,0 +1,112 @@
+//! What the draws of the target chain say, and how local moves fared on the way there.
+
+use super::number;
+use crate::chemistry::Molecule;
+use serde::{Deserialize, Serialize};
+use sterna::records::BadPoint;
+use sterna::run::Results;
+
+/// Mean of each coordinate on the target chain.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Expectations {
+    /// The means.
+    #[serde(deserialize_with = "number::list")]
+    pub mean: Vec<f64>,
+    /// Of each mean.
+    #[serde(deserialize_with = "number::list")]
+    pub standard_error: Vec<f64>,
+}
+
+/// Effective sample sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ess {
+    /// Independent draws that the worst coordinate is worth; of a molecule, the worst dihedral.
+    #[serde(deserialize_with = "number::one")]
+    pub minimum: f64,
+    /// Of each coordinate.
+    #[serde(deserialize_with = "number::list")]
+    pub coordinates: Vec<f64>,
+}
+
+/// What the draws of the target chain say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetChain {
+    /// Means.
+    pub expectations: Expectations,
+    /// How many independent draws there are.
+    pub ess: Ess,
+}
+
+impl TargetChain {
+    pub(super) fn of(results: &Results, molecule: Option<&Molecule>) -> Self {
+        let (mean, standard_error) = results.means.iter().copied().unzip();
+        let smallest = || results.ess.iter().copied().fold(f64::INFINITY, f64::min);
+        let dihedrals = molecule.and_then(Molecule::smallest_effective_sample_size);
+        Self {
+            expectations: Expectations { mean, standard_error },
+            ess: Ess { minimum: dihedrals.unwrap_or_else(smallest), coordinates: results.ess.clone() },
+        }
+    }
+}
+
+/// The `explorer` of a summary: local moves of each chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExplorerSummary {
+    /// Mean acceptance; NaN on chains that draw exactly.
+    #[serde(deserialize_with = "number::list")]
+    pub acceptance: Vec<f64>,
+    /// Step sizes in use.
+    #[serde(deserialize_with = "number::list")]
+    pub step_size: Vec<f64>,
+}
+
+/// A proposal at which the target answered NaN or +∞.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BadDensity {
+    /// When.
+    pub iteration: u64,
+    /// On which chain.
+    pub chain: usize,
+    /// To which replica, counted over all ladders.
+    pub replica: usize,
+    /// Where.
+    #[serde(deserialize_with = "number::list")]
+    pub point: Vec<f64>,
+}
+
+/// How often the target answered NaN or +∞.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BadDensities {
+    /// Proposals, all of them rejected.
+    pub count: u64,
+    /// The first of them.
+    pub first: Option<BadDensity>,
+}
+
+/// Local moves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moves {
+    /// How they fared.
+    pub explorer: ExplorerSummary,
+    /// Where the target had no answer.
+    pub bad_densities: BadDensities,
+}
+
+impl Moves {
+    pub(super) fn of(results: &Results) -> Self {
+        let (count, first) = &results.bad;
+        let bad = |b: &BadPoint| BadDensity {
+            iteration: b.iteration,
+            chain: b.chain,
+            replica: b.replica,
+            point: b.point.clone(),
+        };
+        Self {
+            explorer: ExplorerSummary {
+                acceptance: results.acceptance.clone(),
+                step_size: results.sizes.step_size.clone(),
+            },
+            bad_densities: BadDensities { count: *count, first: first.as_ref().map(bad) },
+        }
+    }
+}
