@@ -34,7 +34,7 @@ fn seconds_per_row(rows: usize, mut work: impl FnMut()) -> f64 {
 }
 
 fn main() {
-    let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/alanine-dipeptide");
+    let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/assets");
     let molecule = alanine_dipeptide(300.0).expect("built in");
     let conformations = read_positions(format!("{assets}/reference.json"), 22).expect("its conformations");
     for rows in [32, 4, 8, 256] {

@@ -2,8 +2,8 @@
 
 use crate::{Molecule, MoleculeError, System, Topology};
 
-const SYSTEM: &str = include_str!("../../../assets/alanine-dipeptide/system.xml");
-const TOPOLOGY: &str = include_str!("../../../assets/alanine-dipeptide/topology.pdb");
+const SYSTEM: &str = include_str!("../assets/system.xml");
+const TOPOLOGY: &str = include_str!("../assets/topology.pdb");
 
 /// Alanine dipeptide at `temperature` (K): 22 atoms, 63 coordinates without the centre of mass. It starts in
 /// its lowest minimum (C7eq).

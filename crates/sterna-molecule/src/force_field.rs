@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn every_instruction_set_gives_the_same_bits() {
-        let system = System::from_xml(include_str!("../../../assets/alanine-dipeptide/system.xml")).unwrap();
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/alanine-dipeptide/reference.json");
+        let system = System::from_xml(include_str!("../assets/system.xml")).unwrap();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/reference.json");
         let conformations = crate::read_positions(path, 22).unwrap();
         let force_field = ForceField::new(&system).unwrap();
         for rows in conformations.chunks(WIDTH * 66) {

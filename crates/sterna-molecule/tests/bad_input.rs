@@ -2,7 +2,7 @@
 
 use sterna_molecule::{MoleculeError, System, Topology, read_positions};
 
-const GOOD: &str = include_str!("../../../assets/alanine-dipeptide/system.xml");
+const GOOD: &str = include_str!("../assets/system.xml");
 
 /// The error of the good file with `from` replaced once by `to`.
 fn broken(from: &str, to: &str) -> MoleculeError {
@@ -128,7 +128,7 @@ fn positions_are_read_from_json_csv_and_pdb_and_checked() {
     assert!(found("cut.json", "[[0,1,2").contains("is no JSON"));
     assert!(found("empty.csv", "").contains("holds no conformation"));
     assert!(found("x.xyz", "").contains("unknown kind of file"));
-    let pdb = include_str!("../../../assets/alanine-dipeptide/topology.pdb");
+    let pdb = include_str!("../assets/topology.pdb");
     let (topology, first) = Topology::from_pdb("topology.pdb", pdb).unwrap();
     assert_eq!((topology.atoms.len(), first.len()), (22, 66));
     assert_eq!((topology.atoms[8].name.as_str(), topology.atoms[8].residue.as_str()), ("CA", "ALA"));

@@ -7,8 +7,7 @@ use sterna_molecule::{Basin, ChiralCentre, DcdWriter, Topology, alanine_dipeptid
 
 #[test]
 fn dihedrals_are_those_of_the_reference_data() {
-    let json: serde_json::Value =
-        serde_json::from_str(include_str!("../../../assets/alanine-dipeptide/reference.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(include_str!("../assets/reference.json")).unwrap();
     let [reference, ..] = references();
     let angles = [("phi_deg", [4, 6, 8, 14]), ("psi_deg", [6, 8, 14, 16]), ("omega1_deg", [1, 4, 6, 8])];
     for (row, conformation) in json["conformations"].as_array().unwrap().iter().zip(&reference.conformations)

@@ -20,13 +20,16 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: MemoryLayout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as the caller promised.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, p: *mut u8, layout: MemoryLayout) {
+        // SAFETY: as the caller promised.
         unsafe { System.dealloc(p, layout) }
     }
     unsafe fn realloc(&self, p: *mut u8, layout: MemoryLayout, size: usize) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as the caller promised.
         unsafe { System.realloc(p, layout, size) }
     }
 }

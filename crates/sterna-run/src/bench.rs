@@ -2,6 +2,7 @@
 
 use crate::config::known;
 use crate::error::JobError;
+use crate::process::processor_s;
 use std::sync::Arc;
 use std::time::Instant;
 use sterna::acceleration::Acceleration;
@@ -33,14 +34,6 @@ pub fn run(device: &str, only: Option<&str>) -> Result<(), JobError> {
     }
 }
 
-/// Processor time of this process in seconds.
-fn processor_seconds() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a live timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    time.tv_sec as f64 + 1e-9 * time.tv_nsec as f64
-}
-
 /// What one run cost.
 struct Cost {
     /// Ladder iterations per processor-second.
@@ -67,9 +60,9 @@ fn measure(
         while run.progress().0 != Stage::Sampling {
             run.advance(u64::MAX).expect("a built-in target");
         }
-        let (begin, processor, evaluations) = (Instant::now(), processor_seconds(), path.evaluations());
+        let (begin, processor, evaluations) = (Instant::now(), processor_s(), path.evaluations());
         run.complete().expect("a built-in target");
-        let (seconds, processor) = (begin.elapsed().as_secs_f64(), processor_seconds() - processor);
+        let (seconds, processor) = (begin.elapsed().as_secs_f64(), processor_s() - processor);
         let done = (iterations * ensembles as u64) as f64;
         Cost {
             per_processor_second: done / processor,

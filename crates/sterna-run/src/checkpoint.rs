@@ -9,6 +9,7 @@
 
 use crate::config::Config;
 use crate::error::JobError;
+use crate::files::{checksum, write_whole};
 use crate::summary::Times;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 const MAGIC: &[u8; 8] = b"STERNA\x1a\n";
 
 /// Changes whenever the bytes of a state do.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 const HEADER: usize = 8 + 4 + 8 + 8;
 
@@ -84,11 +85,6 @@ pub fn decode(bytes: &[u8]) -> Result<(Description, &[u8]), String> {
         return Err(format!("it was written by sterna {}, this is {version}", description.version));
     }
     Ok((description, state))
-}
-
-/// FNV-1a: notices accidents and edits, not malice.
-pub(crate) fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3))
 }
 
 /// The first field in which two configs differ in a way that could change a bit of the result.
@@ -198,35 +194,6 @@ impl Store {
 /// Whether a folder holds a run: one that another must not overwrite.
 pub fn is_taken(run_folder: &Path) -> bool {
     run_folder.join("summary.json").exists() || run_folder.join("checkpoint/state").exists()
-}
-
-/// Writes beside, then renames: a crash leaves the old file or the new one, never half of one.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), JobError> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".partial");
-    let beside = PathBuf::from(beside);
-    let write = || {
-        let mut file = File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    };
-    if let Err(error) = write() {
-        let _ = fs::remove_file(&beside);
-        return Err(JobError::file("write", path)(error));
-    }
-    sync_folder_of(path);
-    Ok(())
-}
-
-/// A new name is itself data of the folder. Not every file system can sync a folder, and the file is whole
-/// either way, so a refusal is no error.
-fn sync_folder_of(path: &Path) {
-    #[cfg(unix)]
-    {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let _ = File::open(folder).and_then(|f| f.sync_all());
-    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ pub use map::{FreeEnergyMap, PhiPsi, ResidueMap};
 pub use molecule::{Basins, Chirality, Molecule, PeptideBond, Population, WatchedSeries};
 pub use observe::{Observed, Series, observe};
 
-use crate::checkpoint::write_whole;
 use crate::config::Config;
 use crate::error::JobError;
+use crate::files::write_whole;
 use std::path::Path;
 use sterna::run::Run;
 

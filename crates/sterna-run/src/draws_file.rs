@@ -12,11 +12,11 @@
 //! What ArviZ calls a chain is an ensemble here. The bytes depend on nothing but the input: no clock.
 
 use std::borrow::Cow;
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::draws_store::StoredDraws;
+use crate::files::replace;
 use rust_hdf5::{H5Dataset, H5File, H5Group, H5Type, Hdf5Error};
 
 /// Elements per chunk, 256 KiB of `f64`: several fit in the readers' default cache of one MiB.
@@ -160,24 +160,8 @@ impl<'a> DrawsFile<'a> {
     /// a few chunks and their index: some megabytes for ten million draws.
     pub fn write(&self, path: &Path) -> Result<(), DrawsFileError> {
         self.check()?;
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
-        let written = self.write_partial(&partial, path).and_then(|()| {
-            fs::rename(&partial, path).map_err(|source| DrawsFileError::File { path: path.into(), source })
-        });
-        if written.is_err() {
-            let _ = fs::remove_file(&partial);
-            return written;
-        }
-        // The new name is itself data of the folder. Not every file system can sync a folder, and the file
-        // is whole either way, so a refusal is no error.
-        #[cfg(unix)]
-        {
-            let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let _ = fs::File::open(folder).and_then(|f| f.sync_all());
-        }
-        Ok(())
+        let refused = |source| DrawsFileError::File { path: path.into(), source };
+        replace(path, |partial| self.write_partial(partial, path), refused)
     }
 
     /// The common number of draws; called after [`check`](Self::check).
@@ -237,12 +221,7 @@ impl<'a> DrawsFile<'a> {
         let content = self.write_content(&file);
         // Closes in any case: a writer dropped open finishes by itself and complains on stderr.
         let closed = file.close_no_sync();
-        content.and(closed).map_err(hdf5)?;
-        fs::OpenOptions::new()
-            .write(true)
-            .open(partial)
-            .and_then(|f| f.sync_all())
-            .map_err(|source| DrawsFileError::File { path: path.into(), source })
+        content.and(closed).map_err(hdf5)
     }
 
     fn write_content(&self, file: &H5File) -> Result<(), Hdf5Error> {

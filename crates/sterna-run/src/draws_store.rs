@@ -3,9 +3,9 @@
 //! A piece is its number of draws, a checksum, and for each ensemble points, log densities and replicas.
 //! A checkpoint says how many bytes belong to it: what a crash left behind them is cut off.
 
-use crate::checkpoint::checksum;
 use crate::config::Config;
 use crate::error::JobError;
+use crate::files::checksum;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;

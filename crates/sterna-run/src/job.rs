@@ -2,12 +2,13 @@
 
 use crate::accelerators;
 use crate::builtin;
-use crate::checkpoint::{self, Description, Store, write_whole};
+use crate::checkpoint::{self, Description, Store};
 use crate::chemistry::{self, Observed};
 use crate::config::{Config, Count};
 use crate::draws_file::{DrawsFile, Values};
 use crate::draws_store::StoredDraws;
 use crate::error::JobError;
+use crate::files::write_whole;
 use crate::library;
 use crate::molecules;
 use crate::progress::{State, Watched};

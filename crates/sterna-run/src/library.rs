@@ -171,25 +171,12 @@ fn try_elsewhere(program: &Path, path: &Path, symbol: &str, dim: Option<usize>) 
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&output.status) {
         let loaded = String::from_utf8_lossy(&output.stdout).contains(LOADED);
         let when = if loaded { "when it evaluated the origin" } else { "when it was loaded" };
-        let what = format!("it crashed {when}, with signal {signal}{}", signal_name(signal));
+        let what = format!("it crashed {when}, with signal {signal}{}", crate::process::signal_name(signal));
         return Err(wrong(path, what + if errors.is_empty() { "" } else { ":\n" } + errors.trim_end()));
     }
     match errors.trim().strip_prefix("error: ") {
         Some(message) => Err(JobError::Config(message.into())),
         None => Err(wrong(path, format_args!("it ended the program that tried it ({})", output.status))),
-    }
-}
-
-#[cfg(unix)]
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        libc::SIGSEGV => " (a bad memory access)",
-        libc::SIGABRT => " (it gave up)",
-        libc::SIGFPE => " (bad arithmetic)",
-        libc::SIGILL => " (an instruction that this processor does not know)",
-        libc::SIGBUS => " (a bad memory access)",
-        libc::SIGKILL => " (killed, perhaps for memory)",
-        _ => "",
     }
 }
 

@@ -1,9 +1,9 @@
 //! Molecules in configs: the target, its tempered path, its local moves and its transports.
 
 use crate::accelerators::{self, Plan};
-use crate::checkpoint::write_whole;
 use crate::config::{Config, TargetConfig, known};
 use crate::error::JobError;
+use crate::files::write_whole;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Fit};

@@ -1,7 +1,9 @@
 //! How far a run has come: for the bar, for piped lines, and for watchers in another shell (`progress.json`).
 
 use crate::error::JobError;
+use crate::files::write_in_passing;
 use crate::job::{Observer, Progress};
+use crate::process::{is_gone, machine};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -172,10 +174,7 @@ impl ProgressFile {
 
     /// Whether the process that wrote this is known to be gone.
     pub fn is_orphaned(&self) -> bool {
-        // SAFETY: signal 0 asks whether the process exists and does nothing to it.
-        let gone = || unsafe { libc::kill(self.process as libc::pid_t, 0) } != 0
-            && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-        self.state == State::Running && self.machine == machine() && gone()
+        self.state == State::Running && self.machine == machine() && is_gone(self.process)
     }
 
     /// Seconds since this was written.
@@ -186,14 +185,6 @@ impl ProgressFile {
 
 fn now() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
-}
-
-/// This machine's name, so that a folder shared between machines is not misread.
-fn machine() -> String {
-    let mut name = [0u8; 256];
-    // SAFETY: the pointer and the length are of a live buffer; the last byte stays zero.
-    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
-    String::from_utf8_lossy(name.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
 }
 
 /// Passes progress on to an observer and, about once a second, to `progress.json`.
@@ -232,9 +223,8 @@ impl<'a> Watched<'a> {
             state,
             snapshot: self.last.clone(),
         };
-        let beside = self.path.with_extension("json.partial");
         let text = serde_json::to_string(&file).expect("plain data");
-        let _ = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &self.path));
+        let _ = write_in_passing(&self.path, text.as_bytes());
     }
 }
 

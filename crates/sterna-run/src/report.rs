@@ -10,9 +10,9 @@ mod load;
 pub(crate) mod sections;
 mod verdict;
 
-use crate::checkpoint::write_whole;
 use crate::config::known;
 use crate::error::JobError;
+use crate::files::write_whole;
 use crate::job::date;
 use crate::summary::Summary;
 pub(crate) use format::escape;

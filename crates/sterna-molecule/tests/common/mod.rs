@@ -28,8 +28,8 @@ pub fn references() -> [Reference; 3] {
     [
         read(
             "alanine dipeptide",
-            include_str!("../../../../assets/alanine-dipeptide/system.xml"),
-            include_str!("../../../../assets/alanine-dipeptide/reference.json"),
+            include_str!("../../assets/system.xml"),
+            include_str!("../../assets/reference.json"),
         ),
         read(
             "alanine tetrapeptide",

@@ -1,8 +1,9 @@
 //! A DCD file per chain: `trajectory-<chain>.dcd`, and with several ensembles `trajectory-<chain>-<ensemble>.dcd`.
 
 use crate::error::JobError;
-use std::fs::{self, File};
-use std::io::BufWriter;
+use crate::files::replace;
+use std::fs::File;
+use std::io::{self, BufWriter};
 use std::path::Path;
 use sterna::run::Run;
 use sterna_molecule::{DcdWriter, Molecule};
@@ -19,17 +20,16 @@ pub(super) fn write(folder: &Path, molecule: &Molecule, run: &Run) -> Result<(),
             _ => format!("trajectory-{chain}-{ensemble}.dcd"),
         };
         let path = folder.join(name);
-        let beside = path.with_extension("partial");
-        let mut frames = || {
-            let mut file = DcdWriter::new(BufWriter::new(File::create(&beside)?), molecule.atoms())?;
+        let frames = |beside: &Path| -> io::Result<()> {
+            let mut file = DcdWriter::new(BufWriter::new(File::create(beside)?), molecule.atoms())?;
             for point in points.chunks_exact(dim) {
                 molecule.mean_free().to_cartesian(point, &mut x);
                 file.write(&x)?;
             }
             file.finish()?;
-            fs::rename(&beside, &path)
+            Ok(())
         };
-        frames().map_err(JobError::file("write", &path))?;
+        replace(&path, frames, |e| e).map_err(JobError::file("write", &path))?;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The page: the same sections as Markdown, for the docs, and as one HTML file that loads nothing.
 
 use super::Budget;
-use crate::checkpoint::write_whole;
 use crate::error::JobError;
+use crate::files::write_whole;
 use crate::report::chart::Chart;
 use crate::report::{self, escape};
 use serde_json::Value;

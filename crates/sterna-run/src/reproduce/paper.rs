@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-const TABLES: &str = include_str!("../../../../assets/paper/tables.json");
+const TABLES: &str = include_str!("../../assets/tables.json");
 
 /// A table of round trips.
 #[derive(Clone, Debug, Deserialize)]

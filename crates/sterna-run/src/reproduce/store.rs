@@ -3,8 +3,8 @@
 
 use super::Watcher;
 use super::cell::{Cell, Measured, measure};
-use crate::checkpoint::write_whole;
 use crate::error::JobError;
+use crate::files::{rename, write_whole};
 use crate::job::Observer;
 use crate::report::format::duration;
 use serde_json::{Value, json};
@@ -201,7 +201,7 @@ impl Store {
         let transport = folder.join("run/transport.safetensors");
         if transport.exists() {
             let to = self.transport(name);
-            fs::rename(&transport, &to).map_err(JobError::file("move the transport to", &to))?;
+            rename(&transport, &to).map_err(JobError::file("move the transport to", &to))?;
         }
         write_whole(&self.result(name), &text)?;
         fs::remove_dir_all(&folder).map_err(JobError::file("remove", &folder))?;
@@ -229,8 +229,7 @@ struct Work {
 impl Work {
     /// It stops at a checkpoint.
     fn ask_to_stop(&self) {
-        // SAFETY: a signal to a child that has not been waited for.
-        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGINT) };
+        crate::process::interrupt(self.child.id());
     }
 }
 
@@ -241,11 +240,7 @@ pub fn measure_cell(
     observer: &mut dyn Observer,
 ) -> Result<(), JobError> {
     // Nobody would collect the result if the parent were gone.
-    #[cfg(target_os = "linux")]
-    // SAFETY: asks for a signal, nothing else.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGINT)
-    };
+    crate::process::end_with_parent();
     let path = folder.join("cell.json");
     let text = fs::read(&path).map_err(JobError::file("read", &path))?;
     let cell: Cell =
