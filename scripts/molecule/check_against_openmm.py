@@ -8,6 +8,7 @@ distorted. Energies by term and each atom's force must agree to 1e-10 relative. 
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,8 +25,9 @@ MOLECULES = {"alanine dipeptide": (ALANINE, ""), "alanine tetrapeptide": (TEST_D
 
 
 def rust(system, points):
-    command = ["cargo", "run", "--release", "--quiet", "-p", "sterna-molecule", "--example", "evaluate", "--", system, points]
-    return json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)["conformations"]
+    built = os.environ.get("STERNA_EXAMPLE")
+    program = [built] if built else ["cargo", "run", "--quiet", "-p", "sterna-molecule", "--example", "evaluate", "--"]
+    return json.loads(subprocess.run([*program, system, points], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)["conformations"]
 
 
 def compare(name, folder, stem, count, seed):

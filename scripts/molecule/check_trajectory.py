@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -20,8 +21,9 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "trajectory"
         files = [FOLDER / "system.xml", FOLDER / "topology.pdb", FOLDER / "reference.json", out]
-        command = ["cargo", "run", "--release", "--quiet", "-p", "sterna-molecule", "--example", "trajectory", "--", *files]
-        subprocess.run(command, cwd=ROOT, check=True)
+        built = os.environ.get("STERNA_EXAMPLE")
+        program = [built] if built else ["cargo", "run", "--quiet", "-p", "sterna-molecule", "--example", "trajectory", "--"]
+        subprocess.run([*program, *files], cwd=ROOT, check=True)
         trajectory = mdtraj.load_dcd(f"{out}.dcd", top=f"{out}.pdb")
         start = mdtraj.load_pdb(f"{out}.pdb")
     assert trajectory.xyz.shape == expected.shape, (trajectory.xyz.shape, expected.shape)

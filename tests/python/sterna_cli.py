@@ -6,7 +6,15 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).parents[2]
-PROGRAM = pathlib.Path(os.environ.get("STERNA_PROGRAM", ROOT / "target" / "release" / "sterna"))
+# What `cargo test` builds: the dev profile is optimised, so that one build serves lints, tests and these.
+PROGRAM = pathlib.Path(os.environ.get("STERNA_PROGRAM", ROOT / "target" / "debug" / "sterna"))
+
+
+def example(name):
+    """A built example of the workspace, beside the program."""
+    path = PROGRAM.parent / "examples" / name
+    assert path.exists(), f"{path} is missing: `cargo build --workspace --examples` makes it"
+    return path
 
 
 def sterna(*arguments, folder=None):

@@ -1,10 +1,9 @@
 """`draws.nc` through the readers that people use: ArviZ, xarray with both engines, h5py.
 
-`pip install -r tests/python/requirements.txt`, then `pytest tests/python`. The numbers come from the example
+The numbers come from the example
 `write_draws` and are computed again here, so that every bit can be compared.
 """
 
-import pathlib
 import signal
 import subprocess
 import warnings
@@ -18,8 +17,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # ArviZ announces its version 1
     import arviz
 
-ROOT = pathlib.Path(__file__).parents[2]
-EXAMPLE = ["cargo", "run", "--quiet", "--release", "-p", "sterna-run", "--example", "write_draws", "--"]
+from sterna_cli import example
 
 # As in the example: ensembles, draws, dimension.
 CASES = {
@@ -101,7 +99,7 @@ def check_group(dataset, name, case):
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("draws")
-    out = subprocess.run([*EXAMPLE, str(folder)], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout
+    out = subprocess.run([example("write_draws"), folder], check=True, text=True, stdout=subprocess.PIPE).stdout
     written = {name: tuple(map(int, sizes[:3])) for name, *sizes in map(str.split, out.splitlines())}
     assert written == CASES
     assert sorted(p.name for p in folder.iterdir()) == sorted(f"{name}.nc" for name in CASES)
@@ -176,12 +174,8 @@ def test_a_full_disk_is_an_error_and_leaves_the_old_file(folder, tmp_path, limit
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # write() then answers EFBIG
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    # The program itself: cargo would meet the limit as well.
-    program = ROOT / "target/release/examples/write_draws"
-    if not program.exists():
-        pytest.skip("cargo builds into another folder")
     run = subprocess.run(
-        [program, tmp_path, "1", "10000", "10"],
+        [example("write_draws"), tmp_path, "1", "10000", "10"],
         preexec_fn=restrict,
         restore_signals=False,
         capture_output=True,

@@ -1,19 +1,20 @@
 """Other programs as judges: JAX for derivatives, OpenMM for energies and forces, mdtraj for trajectories."""
 
-import pathlib
+import os
 import subprocess
 import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+from sterna_cli import ROOT, example
 
 
-@pytest.mark.parametrize("script", [
-    "crates/sterna-neural/tests/oracle.py",
-    "scripts/molecule/check_against_openmm.py",
-    "scripts/molecule/check_trajectory.py",
+@pytest.mark.parametrize("script, judged", [
+    ("crates/sterna-neural/tests/oracle.py", "oracle"),
+    ("scripts/molecule/check_against_openmm.py", "evaluate"),
+    ("scripts/molecule/check_trajectory.py", "trajectory"),
 ])
-def test_agrees(script):
-    done = subprocess.run([sys.executable, script], cwd=ROOT, capture_output=True, text=True, timeout=1200)
+def test_agrees(script, judged):
+    built = {**os.environ, "STERNA_EXAMPLE": str(example(judged))}
+    done = subprocess.run([sys.executable, script], cwd=ROOT, env=built, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

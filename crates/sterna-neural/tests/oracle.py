@@ -167,7 +167,8 @@ def loss(case, arguments):
 
 def main():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    command = ["cargo", "run", "-q", "-p", "sterna-neural", "--example", "oracle"]
+    built = os.environ.get("STERNA_EXAMPLE")
+    command = [built] if built else ["cargo", "run", "-q", "-p", "sterna-neural", "--example", "oracle"]
     cases = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout)
     failed = 0
     for case in cases:
