@@ -113,3 +113,90 @@ fn links_lead_somewhere() {
         }
     }
 }
+
+/// A package holds all that it is built from.
+#[test]
+fn sources_include_nothing_from_outside_their_crate() {
+    let mut sources = Vec::new();
+    files(&root().join("crates"), &[".rs"], &mut sources);
+    for path in sources {
+        let text = fs::read_to_string(&path).unwrap();
+        let below = path.strip_prefix(root().join("crates")).unwrap().components().count() - 2;
+        for included in text.split("include_").skip(1).filter_map(|rest| rest.split('"').nth(1)) {
+            let up = included.split('/').filter(|part| *part == "..").count();
+            assert!(up <= below, "{} includes {included}", path.display());
+        }
+    }
+}
+
+/// One function replaces files, so that each is whole and on disk before it has its name.
+#[test]
+fn jobs_write_files_in_one_place() {
+    let mut sources = Vec::new();
+    files(&root().join("crates/sterna-run/src"), &[".rs"], &mut sources);
+    for path in sources.iter().filter(|path| !path.ends_with("files.rs")) {
+        let text = fs::read_to_string(path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for word in ["fs::write(", "fs::rename("] {
+            assert!(!code.contains(word), "{} uses {word}: see files.rs", path.display());
+        }
+    }
+}
+
+/// Names of the tree's files and folders, from its root.
+fn tree() -> Vec<String> {
+    let mut all = Vec::new();
+    files(&root(), &[""], &mut all);
+    all.iter().map(|path| path.strip_prefix(root()).unwrap().to_string_lossy().into_owned()).collect()
+}
+
+/// What a document names between backticks is there: whole paths, or the end of one.
+#[test]
+fn documents_name_files_that_are_there() {
+    let tree = tree();
+    let there = |name: &str| {
+        let name = name.trim_end_matches('/');
+        let folder =
+            |path: &str| path.starts_with(&format!("{name}/")) || path.contains(&format!("/{name}/"));
+        tree.iter().any(|path| path == name || path.ends_with(&format!("/{name}")) || folder(path))
+    };
+    for document in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"] {
+        let text = fs::read_to_string(root().join(document)).unwrap();
+        let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+        let source = |name: &str| [".rs", ".cu", ".py", ".md", ".h"].iter().any(|end| name.ends_with(end));
+        let ours = |name: &str| {
+            ["crates/", "docs/", "tests/", "scripts/", "fuzz/"].iter().any(|f| name.starts_with(f))
+        };
+        for name in text.split('`').skip(1).step_by(2).filter(|name| plain(name)) {
+            assert!(
+                !(source(name) || ours(name)) || there(name),
+                "{document} names {name}, which is not there"
+            );
+        }
+    }
+}
+
+/// The map of ARCHITECTURE.md: folders of crates, and below them files and folders of their sources.
+#[test]
+fn the_map_is_true() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let map = text.split("```").nth(1).unwrap();
+    let (mut folder, mut entries) = (String::new(), 0);
+    for line in map.lines() {
+        let depth = line.len() - line.trim_start().len();
+        let Some(name) = line.split_whitespace().next() else { continue };
+        if depth == 2 && name.ends_with('/') {
+            folder = format!("crates/{name}");
+            assert!(root().join(&folder).is_dir(), "the map has {folder}");
+        } else if depth == 4 {
+            let path = root().join(&folder).join("src").join(name);
+            assert!(path.exists(), "the map has {}", path.display());
+            entries += 1;
+        }
+    }
+    assert!(entries > 30, "{entries} entries were read");
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
+        assert!(map.contains(&format!("  {name}/ ")), "the map lacks {name}");
+    }
+}
