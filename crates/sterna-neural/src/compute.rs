@@ -66,7 +66,7 @@ impl Opened {
         self.gpu.is_some()
     }
 
-    /// The device; the CPU's threads start here.
+    /// The device.
     pub fn device(&self) -> Arc<dyn Device<f32>> {
         self.gpu.clone().unwrap_or_else(|| Arc::new(Cpu::new(self.threads)))
     }

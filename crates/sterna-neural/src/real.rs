@@ -1,12 +1,11 @@
 //! The two number types that every computation runs in: f32 and f64.
 
-use std::sync::Arc;
-
 use crate::Result;
-use crate::cpu::kernels::{self, Parts, Pool};
+use crate::cpu::kernels;
 use crate::cpu::simd::{Level, PlainF32, PlainF64, Simd, WideF32, WideF64};
 use crate::device::Program;
 use crate::graph::{Graph, Value};
+use crate::optimiser::AdamStep;
 
 mod sealed {
     pub trait Sealed {}
@@ -36,15 +35,13 @@ pub trait Real:
     fn cpu_program(
         graph: &Graph,
         outputs: &[Value],
-        pool: Arc<Pool>,
+        threads: usize,
         level: Level,
     ) -> Result<Box<dyn Program<Self>>>;
     #[doc(hidden)]
     fn cpu_square_sum(level: Level, x: &[Self]) -> f64;
-    /// # Safety
-    /// The parts must hold numbers `from .. to`.
     #[doc(hidden)]
-    unsafe fn cpu_adam(level: Level, parts: &Parts<Self>, from: usize, to: usize);
+    fn cpu_adam(level: Level, step: AdamStep<'_, Self>);
     /// The nearest number.
     fn from_f64(x: f64) -> Self;
     /// The same number.
@@ -66,17 +63,16 @@ macro_rules! real {
             fn cpu_program(
                 graph: &Graph,
                 outputs: &[Value],
-                pool: Arc<Pool>,
+                threads: usize,
                 level: Level,
             ) -> Result<Box<dyn Program<Self>>> {
-                kernels::program(graph, outputs, pool, level)
+                kernels::program(graph, outputs, threads, level)
             }
             fn cpu_square_sum(level: Level, x: &[Self]) -> f64 {
                 kernels::square_sum(level, x)
             }
-            unsafe fn cpu_adam(level: Level, parts: &Parts<Self>, from: usize, to: usize) {
-                // SAFETY: the caller's promise.
-                unsafe { kernels::adam(level, parts, from, to) }
+            fn cpu_adam(level: Level, step: AdamStep<'_, Self>) {
+                kernels::adam(level, step)
             }
             #[inline(always)]
             fn from_f64(x: f64) -> Self {

@@ -25,7 +25,8 @@ impl<T: Real> Aligned<T> {
     /// Room for `len` numbers; the contents are kept.
     pub fn reserve(&mut self, len: usize) {
         if len > self.len {
-            self.lines.resize((len * T::BYTES).div_ceil(64), Line([0; 64]));
+            let bytes = len.checked_mul(T::BYTES).expect("a buffer that fits into memory");
+            self.lines.resize(bytes.div_ceil(64), Line([0; 64]));
             self.len = len;
         }
     }
@@ -40,12 +41,18 @@ impl<T: Real> Aligned<T> {
         self.lines.as_mut_ptr().cast()
     }
 
+    /// All numbers, to write to.
+    pub fn slice_mut(&mut self) -> &mut [T] {
+        // SAFETY: all bytes are initialised, and any bytes are a number.
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), self.len) }
+    }
+
     /// Numbers `from .. from + len`.
     ///
     /// # Panics
     /// If there are fewer.
     pub fn slice(&self, from: usize, len: usize) -> &[T] {
-        assert!(from + len <= self.len, "within the buffer");
+        assert!(from.checked_add(len).is_some_and(|end| end <= self.len), "within the buffer");
         // SAFETY: all bytes are initialised, any bytes are a number, and the range was checked.
         unsafe { std::slice::from_raw_parts(self.as_ptr().add(from), len) }
     }

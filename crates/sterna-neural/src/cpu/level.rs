@@ -6,13 +6,13 @@
 /// # Safety
 /// The pointers must be valid for what the kernel's documentation says, and the machine must have `level`.
 macro_rules! leveled {
-    ($(#[$doc:meta])* pub fn $name:ident($($arg:ident: $type:ty),* $(,)?) = $generic:ident;) => {
+    ($(#[$doc:meta])* $visible:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) = $generic:ident;) => {
         $(#[$doc])*
         ///
         /// # Safety
         /// Pointers must be valid for the shapes, and the machine must have `level`.
         #[allow(clippy::too_many_arguments)]
-        pub unsafe fn $name<T: $crate::Real>(level: $crate::cpu::simd::Level, $($arg: $type),*) {
+        $visible unsafe fn $name<T: $crate::Real>(level: $crate::cpu::simd::Level, $($arg: $type),*) {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
             #[allow(clippy::too_many_arguments)]

@@ -4,44 +4,37 @@ mod aligned;
 mod group;
 mod level;
 mod math;
-mod pool;
+mod memory;
 mod product;
 mod program;
 mod rows;
+mod share;
 pub(crate) mod simd;
+mod steps;
 mod update;
 
 /// What [`Real`] compiles once for each number type.
 pub(crate) mod kernels {
     use super::*;
 
-    pub use super::pool::Pool;
-    pub use super::update::{Parts, adam};
+    pub use super::update::{adam, square_sum};
 
     pub fn program<T: Real>(
         graph: &Graph,
         outputs: &[Value],
-        pool: Arc<Pool>,
+        threads: usize,
         level: Level,
     ) -> Result<Box<dyn Program<T>>> {
-        Ok(Box::new(program::CpuProgram::new(graph, outputs, pool, level)?))
-    }
-
-    pub fn square_sum<T: Real>(level: Level, x: &[T]) -> f64 {
-        let mut sum = 0.0;
-        // SAFETY: the level was detected.
-        unsafe { update::square_sum(level, x.as_ptr(), x.len(), &mut sum) };
-        sum
+        Ok(Box::new(program::CpuProgram::new(graph, outputs, threads, level)?))
     }
 }
 
-use std::sync::Arc;
+use rayon::prelude::*;
 
 use crate::device::{Device, Program};
 use crate::graph::{Graph, Value};
 use crate::optimiser::{AdamStep, CHUNK};
 use crate::{Real, Result};
-use pool::Pool;
 pub use simd::Level;
 
 /// Runs computations on this machine's cores.
@@ -58,14 +51,15 @@ pub use simd::Level;
 /// program.run(&Parameters::empty(), 2, &[&[0.0, 1.0]]).unwrap();
 /// assert_eq!(program.output(0)[0], 0.0);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Cpu {
-    pool: Arc<Pool>,
+    threads: usize,
     level: Level,
 }
 
 impl Cpu {
-    /// So many threads (at least one), the caller's included. Clones share them.
+    /// Work is cut for so many threads (at least one). They are those of the rayon pool that the caller is in, or of
+    /// rayon's global one: install a pool of your own around calls from outside, which cost a hand-over each.
     pub fn new(threads: usize) -> Self {
         Self::with_level(threads, Level::detect())
     }
@@ -75,61 +69,122 @@ impl Cpu {
     /// # Panics
     /// If the machine lacks that level.
     pub fn with_level(threads: usize, level: Level) -> Self {
-        assert!(Level::available().contains(&level), "this machine has no {level:?}");
-        Self { pool: Arc::new(Pool::new(threads.max(1))), level }
+        assert!(level.is_available(), "this machine has no {level:?}");
+        Self { threads: threads.max(1), level }
     }
 
-    /// Threads used.
+    /// Threads that work is cut for.
     pub fn threads(&self) -> usize {
-        self.pool.threads()
+        self.threads
+    }
+
+    /// Chunks a thread gets of so many, if each is to have at least `least`.
+    fn share_of(&self, chunks: usize, least: usize) -> usize {
+        chunks.div_ceil(self.threads).max(least)
     }
 }
 
 impl<T: Real> Device<T> for Cpu {
     fn compile(&self, graph: &Graph, outputs: &[Value]) -> Result<Box<dyn Program<T>>> {
-        T::cpu_program(graph, outputs, self.pool.clone(), self.level)
+        T::cpu_program(graph, outputs, self.threads, self.level)
     }
 
     fn square_sum(&self, x: &[T], partial: &mut [f64]) -> f64 {
-        let (sums, level) = (Shared(partial.as_mut_ptr()), self.level);
-        self.pool.run(x.len().div_ceil(CHUNK), &|k, _| {
-            let chunk = &x[k * CHUNK..x.len().min((k + 1) * CHUNK)];
-            let sum = T::cpu_square_sum(level, chunk);
-            // SAFETY: each task writes its own partial sum.
-            unsafe { *sums.get().add(k) = sum };
-        });
+        let chunks = x.len().div_ceil(CHUNK);
+        assert_eq!(partial.len(), chunks, "one partial sum for each {CHUNK} numbers");
+        let sum = |(partial, x): (&mut [f64], &[T])| {
+            for (sum, chunk) in partial.iter_mut().zip(x.chunks(CHUNK)) {
+                *sum = T::cpu_square_sum(self.level, chunk);
+            }
+        };
+        let share = self.share_of(chunks, SHARE);
+        if chunks <= share {
+            sum((&mut *partial, x));
+        } else {
+            partial.par_chunks_mut(share).zip(x.par_chunks(share * CHUNK)).for_each(sum);
+        }
         partial.iter().sum()
     }
 
     fn adam(&self, step: AdamStep<'_, T>) {
         let n = step.parameters.len();
+        let share = self.share_of(n.div_ceil(CHUNK), SHARE) * CHUNK;
+        if n <= share {
+            return T::cpu_adam(self.level, step);
+        }
+        let AdamStep { shrink, rate, second_scale, constants, .. } = step;
         assert!([step.average.len(), step.first.len(), step.second.len(), step.gradient.len()] == [n; 4]);
-        let parts = update::Parts {
-            parameters: step.parameters.as_mut_ptr(),
-            average: step.average.as_mut_ptr(),
-            first: step.first.as_mut_ptr(),
-            second: step.second.as_mut_ptr(),
-            gradient: step.gradient.as_ptr(),
-            shrink: step.shrink,
-            rate: step.rate,
-            second_scale: step.second_scale,
-            constants: step.constants,
-        };
-        // Several chunks a task: small networks stay on the caller's thread.
-        let task = 8 * CHUNK;
-        self.pool.run(n.div_ceil(task), &|k, _| {
-            // SAFETY: lengths were checked, and tasks are disjoint.
-            unsafe { T::cpu_adam(self.level, &parts, k * task, n.min((k + 1) * task)) }
+        let parts = (
+            step.parameters.par_chunks_mut(share),
+            step.average.par_chunks_mut(share),
+            step.first.par_chunks_mut(share),
+            step.second.par_chunks_mut(share),
+            step.gradient.par_chunks(share),
+        );
+        parts.into_par_iter().for_each(|(parameters, average, first, second, gradient)| {
+            let of_share = AdamStep {
+                parameters,
+                average,
+                first,
+                second,
+                gradient,
+                shrink,
+                rate,
+                second_scale,
+                constants,
+            };
+            T::cpu_adam(self.level, of_share);
         });
     }
 }
 
-/// A pointer that tasks share; each uses its own part.
-struct Shared<T>(*mut T);
-unsafe impl<T> Send for Shared<T> {}
-unsafe impl<T> Sync for Shared<T> {}
-impl<T> Shared<T> {
-    fn get(&self) -> *mut T {
-        self.0
+/// Fewest chunks that a thread gets: small networks stay on the caller's.
+const SHARE: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Parameters;
+
+    #[test]
+    fn rows_that_no_input_has_are_an_error() {
+        let graph = Graph::new();
+        let x = graph.input("x", 2);
+        let mut program = Device::<f64>::compile(&Cpu::new(1), &graph, &[x.tanh()]).unwrap();
+        // Twice this many wraps around to the length given.
+        let rows = usize::MAX / 2 + 2;
+        let error = program.run(&Parameters::empty(), rows, &[&[0.0; 2]]).unwrap_err();
+        assert!(error.to_string().contains('x'), "{error}");
+    }
+
+    #[test]
+    #[should_panic(expected = "one partial sum")]
+    fn partial_sums_must_fit() {
+        Device::<f32>::square_sum(&Cpu::new(1), &[1.0; CHUNK + 1], &mut [0.0]);
+    }
+
+    #[test]
+    fn sums_and_steps_are_the_same_for_any_threads() {
+        let n = 40 * CHUNK + 17;
+        let x: Vec<f32> = (0..n).map(|i| (i as f32 * 0.37).sin()).collect();
+        let of = |threads: usize| {
+            let cpu = Cpu::new(threads);
+            let sum = cpu.square_sum(&x, &mut vec![0.0; n.div_ceil(CHUNK)]);
+            let [mut parameters, mut average, mut first, mut second] =
+                [0.1f32, 0.2, 0.3, 0.4].map(|x| vec![x; n]);
+            cpu.adam(AdamStep {
+                parameters: &mut parameters,
+                average: &mut average,
+                first: &mut first,
+                second: &mut second,
+                gradient: &x,
+                shrink: 0.5,
+                rate: 0.01,
+                second_scale: 1.1,
+                constants: [0.9, 0.999, 1e-8, 0.99],
+            });
+            (sum.to_bits(), parameters, average)
+        };
+        assert_eq!(of(1), of(3));
     }
 }

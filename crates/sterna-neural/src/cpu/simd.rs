@@ -38,6 +38,12 @@ impl Level {
         Self::Baseline
     }
 
+    /// Whether this machine can run it.
+    pub fn is_available(self) -> bool {
+        // Levels are ordered: what a machine has includes all below.
+        self as u8 >= Self::detect() as u8
+    }
+
     /// All levels that this machine can run, best first.
     pub fn available() -> Vec<Self> {
         let mut levels = vec![Self::detect()];
