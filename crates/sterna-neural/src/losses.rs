@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 use std::sync::Arc;
 use sterna::accelerator::Direction;
+use sterna::path_formula::{path_log_density, path_score};
 use sterna::weight::{step_log_ratio, step_mean};
 
 use crate::conditions::Conditions;
@@ -53,17 +54,17 @@ impl GraphPath {
     /// Records log π̃^β(x); `beta` is one column.
     pub fn log_density<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
         let reference = x.dot(x) * -0.5 - 0.5 * self.dim() as f64 * TAU.ln();
-        reference + beta * (self.target.log_density(x) - reference)
+        path_log_density(beta, reference, self.target.log_density(x))
     }
 
     /// Records ∇ log π̃^β(x).
     pub fn score<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
-        beta * (self.target.score(x) + x) - x
+        path_score(beta, x, self.target.score(x))
     }
 
     /// As [`score`](Self::score), by β alone: no derivative of the target's score is ever asked for.
     fn detached_score<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
-        beta * (self.target.score(x).detach() + x) - x
+        path_score(beta, x, self.target.score(x).detach())
     }
 
     /// The target's evaluations that one derivative of its score takes.

@@ -3,33 +3,38 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sterna::Batch;
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::Cmcd;
 use sterna::path::AnnealingPath;
 
 use crate::additive::AdditiveDriftConfig;
-use crate::compute::Opened;
 use crate::conditions::Conditioning;
 use crate::cpu::Cpu;
 use crate::egnn::EgnnDriftConfig;
-use crate::fit::{
-    Course, Lesson, Split, Training, first_report, guard, into_library, partly_plain, spread, streams,
-};
-use crate::graph::Graph;
+use crate::fit::{Training, into_library};
+use crate::graph::{Graph, Value};
+use crate::judge::partly_plain;
 use crate::losses::{CmcdInputs, CmcdNetwork, GraphPath, Loss};
 use crate::mlp::{Hidden, MlpDriftConfig};
+use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, one_way, stored};
 use crate::parameters::{Layout, Parameters};
 use crate::particles::Particles;
-use crate::recipe::{Field, PairChoice, Recipe, Way};
+use crate::recipe::{Field, PairChoice, Way};
 use crate::target::GraphTarget;
-use crate::training::{Trainer, TrainingStreams};
 use crate::transport::NeuralDrift;
-use crate::weights::{Network, NetworkConfig, Stored, from_bytes, to_bytes};
+use crate::weights::{Network, NetworkConfig, Stored, from_bytes};
 use crate::{Error, Result};
 
 /// Size of a trained controlled diffusion.
+///
+/// ```
+/// use sterna_neural::{CmcdSize, Hidden};
+///
+/// // Five steps; the drift has two hidden layers of 64 and a part along the path's score.
+/// let size = CmcdSize { along_score: true, ..CmcdSize::new(5, Hidden::new(2, 64)) };
+/// assert_eq!(size.steps, 5);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CmcdSize {
     /// K.
@@ -73,11 +78,8 @@ pub struct CmcdDescription {
 /// Trains a controlled diffusion on samples of both chains of every pair; see [`TrainFlow`](crate::TrainFlow),
 /// which is used in the same way.
 pub struct TrainCmcd {
-    path: Arc<dyn AnnealingPath>,
-    target: Arc<dyn GraphTarget>,
+    fit: PairFit,
     size: CmcdSize,
-    training: Training,
-    opened: Opened,
 }
 
 impl TrainCmcd {
@@ -103,12 +105,11 @@ impl TrainCmcd {
         if let Some(particles) = size.particles.filter(|p| p.dim() != target.dim()) {
             return Err(Error::Dimension { expected: particles.dim(), given: target.dim() });
         }
-        let opened = training.compute.open(training.threads)?;
-        Ok(Self { path, target, size, training, opened })
+        Ok(Self { fit: PairFit::new(path, target, training)?, size })
     }
 
     fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
-        let (training, dim) = (&self.training, self.target.dim());
+        let dim = self.fit.target().dim();
         let conditioning = Conditioning::new(collected.schedule.betas())?;
         let hidden = self.size.hidden;
         let drift = match self.size.particles {
@@ -120,12 +121,9 @@ impl TrainCmcd {
                 NetworkConfig::EgnnDrift(EgnnDriftConfig { particles, hidden, species: vec![], conditioning })
             }
         };
-        let earlier_weights = earlier
-            .filter(|e| !e.record.is_empty())
-            .map(|e| from_bytes::<CmcdDescription>(e.record.to_vec(), "the round before"))
-            .transpose()?;
+        let stored = stored::<CmcdDescription>(earlier)?;
         // Later rounds go on with the network of the first, though the chains have moved.
-        let (drift, start, along_score) = match &earlier_weights {
+        let (drift, start, along_score) = match &stored {
             Some(Stored { description, .. }) => {
                 let drift = description.drift.clone().on_schedule(collected.schedule.betas());
                 (drift, description.start.clone(), description.along_score)
@@ -135,36 +133,8 @@ impl TrainCmcd {
         let steps = self.size.steps;
         let description = CmcdDescription { drift, steps, start, plain: Vec::new(), along_score };
         let mut layout = Layout::new();
-        let network = description.build(&mut layout)?;
-        let start = match earlier_weights {
-            Some(stored) => stored.parameters(&layout)?,
-            None => layout.initialise(training.seed),
-        };
-        let graph = Graph::new();
-        let inputs = CmcdInputs::record(&graph, &network);
-        let graph_path = GraphPath::from_standard_normal(self.target.clone());
-        let path = &graph_path;
-        let loss = network.loss(training.loss, path, &inputs);
-        let device = self.opened.device();
-        let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
-        let directions = if matches!(training.loss, Loss::ForwardKl | Loss::ReverseKl) { 1 } else { 2 };
-        let rows = training.batch * directions;
-        let lesson = CmcdLesson {
-            path: self.path.clone(),
-            graph_path,
-            fine: false,
-            opened: self.opened.clone(),
-            streams: streams(training, collected.round),
-            split: Split::new(collected),
-            keys: (0..rows as u32).collect(),
-            noise: Batch::zeros(rows, self.size.steps * dim),
-            training: training.clone(),
-            layout: layout.clone(),
-            network,
-            description,
-        };
-        let report = first_report(earlier, &self.opened);
-        Ok(Box::new(Course::new(lesson, training.clone(), trainer, layout, report)))
+        let network = TrainedCmcd { network: description.build(&mut layout)?, description };
+        self.fit.begin(network, layout, collected, earlier, stored.as_ref())
     }
 }
 
@@ -217,117 +187,56 @@ fn accelerator(network: &CmcdNetwork, weights: &Parameters<f32>) -> sterna::Resu
     Ok(Arc::new(Cmcd { steps: network.kernels(weights, Arc::new(drift))? }))
 }
 
-struct CmcdLesson {
-    path: Arc<dyn AnnealingPath>,
-    graph_path: GraphPath,
-    /// Whether rows come in twos, for the round-trip loss.
-    fine: bool,
-    opened: Opened,
-    split: Split,
-    streams: TrainingStreams,
-    training: Training,
-    layout: Layout,
+/// A controlled diffusion in training.
+struct TrainedCmcd {
     network: CmcdNetwork,
     description: CmcdDescription,
-    keys: Vec<u32>,
-    noise: Batch,
 }
 
-impl Lesson for CmcdLesson {
-    fn rows(&self) -> usize {
-        if self.fine { self.keys.len() / 2 } else { self.keys.len() }
+impl PairNetwork for TrainedCmcd {
+    type Description = CmcdDescription;
+
+    fn dim(&self) -> usize {
+        self.network.dim()
     }
 
-    fn inputs(&self) -> usize {
-        6
+    fn loss<'g>(&self, graph: &'g Graph, path: &GraphPath, loss: Loss) -> Value<'g> {
+        self.network.loss(loss, path, &CmcdInputs::record(graph, &self.network))
     }
 
-    fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]) {
-        let pairs = self.split.pairs();
-        for row in 0..self.keys.len() {
-            let mut choices = self.streams.choices(step, row);
-            let pair = if self.fine { spread(step, row / 2, pairs) } else { choices.below(pairs) };
-            let (low, high) = self.split.ends(pair);
-            let forward = match self.training.loss {
-                _ if self.fine => row % 2 == 0,
-                Loss::ForwardKl => true,
-                Loss::ReverseKl => false,
-                Loss::Skl | Loss::LogVariance => row % 2 == 0,
-            };
-            let chain = if forward { pair } else { pair + 1 };
-            inputs[0].push(low as f32);
-            inputs[1].push(high as f32);
-            inputs[2].extend((0..pairs).map(|n| if n == pair { 1.0 } else { 0.0 }));
-            inputs[3].push(if forward { 1.0 } else { 0.0 });
-            inputs[4].extend(self.split.sample(chain, &mut choices).iter().map(|&x| x as f32));
-        }
-        self.streams.noise(step, &self.keys, &mut self.noise);
-        inputs[5].extend(self.noise.as_slice().iter().map(|&z| z as f32));
+    fn round_trip_loss<'g>(&self, graph: &'g Graph, path: &GraphPath, _: usize) -> Value<'g> {
+        self.network.round_trip_loss(path, &CmcdInputs::record_twos(graph, &self.network))
     }
 
-    fn recipe(&self) -> Option<Recipe> {
-        let (trained, samples, betas) = self.split.for_recipe();
-        let [choices_seed, noise_seed, _] = self.streams.seeds();
-        let noise = self.network.steps() * self.network.dim();
-        Some(Recipe {
-            journeys: self.keys.len(),
-            rows: self.rows(),
-            choices_seed,
-            noise_seed,
-            first_step: 0,
-            dim: self.network.dim(),
-            trained,
-            samples,
-            betas,
-            pair: if self.fine { PairChoice::Spread(2) } else { PairChoice::Drawn },
-            way: match self.training.loss {
-                Loss::ForwardKl if !self.fine => Way::Forward,
-                Loss::ReverseKl if !self.fine => Way::Backward,
-                _ => Way::Alternating,
-            },
-            fields: vec![
-                Field::Lower,
-                Field::Upper,
-                Field::Which,
-                Field::Forward,
-                Field::Start,
-                Field::Noise(noise),
-            ],
-        })
+    /// Journeys of the round-trip loss come in twos, which share a row and a pair.
+    fn batch(&self, journeys_each_way: usize, loss: Option<Loss>) -> PairBatch {
+        let way = one_way(loss).unwrap_or(Way::Alternating);
+        let journeys = if way == Way::Alternating { 2 * journeys_each_way } else { journeys_each_way };
+        let (rows, pair) = match loss {
+            Some(_) => (journeys, PairChoice::Drawn),
+            None => (journeys_each_way, PairChoice::Spread(2)),
+        };
+        let noise = Field::Noise(self.network.steps() * self.network.dim());
+        let fields = vec![Field::Lower, Field::Upper, Field::Which, Field::Forward, Field::Start, noise];
+        PairBatch { journeys, rows, pair, way, fields }
     }
 
-    fn cost(&self) -> (u64, u64) {
-        let (journeys, steps) = (self.keys.len() as u64, self.network.steps() as u64);
+    fn cost(&self, path: &GraphPath, journeys_each_way: usize, loss: Option<Loss>) -> (u64, u64) {
+        let journeys = self.batch(journeys_each_way, loss).journeys as u64;
+        let steps = self.network.steps() as u64;
         // Derivatives go through the scores of all points but the first.
-        let derivatives = match self.training.loss {
-            Loss::LogVariance if !self.fine => 0,
-            _ => self.graph_path.derivative_evaluations() * steps,
+        let derivatives = match loss {
+            Some(Loss::LogVariance) => 0,
+            _ => path.derivative_evaluations() * steps,
         };
         (journeys * (steps + 1 + derivatives), journeys * (steps + 1))
     }
 
-    fn can_fine_tune(&self) -> bool {
-        true
+    fn accelerator(&self, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {
+        accelerator(&self.network, weights)
     }
 
-    fn fine_tune(&mut self, weights: Parameters<f32>) -> Result<Trainer<f32>> {
-        self.fine = true;
-        let rows = 2 * self.training.batch;
-        self.keys = (0..rows as u32).collect();
-        self.noise = Batch::zeros(rows, self.network.steps() * self.network.dim());
-        let graph = Graph::new();
-        let inputs = CmcdInputs::record_twos(&graph, &self.network);
-        let loss = self.network.round_trip_loss(&self.graph_path, &inputs);
-        let device = self.opened.device();
-        Trainer::new(device, &graph, loss, &[], &self.layout, weights, self.training.gentle_adam())
-    }
-
-    fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
-        let accelerator = accelerator(&self.network, weights)?;
-        let accelerator = guard(accelerator, &*self.path, &self.split, &self.training, report)?;
-        let plain = report.pairs.iter().map(|p| p.plain).collect();
-        let description = CmcdDescription { plain, ..self.description.clone() };
-        let record = to_bytes(&description, &self.layout, weights, None).map_err(into_library)?;
-        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    fn describe(&self, plain: Vec<bool>) -> CmcdDescription {
+        CmcdDescription { plain, ..self.description.clone() }
     }
 }

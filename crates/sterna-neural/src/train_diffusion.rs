@@ -10,35 +10,40 @@
 //! this wrong starves some of them. So the model's derivative in s is matched too: that of the noised law is the
 //! mean of ∂ₛ log N(x; √s x₀, 1 − s) at given x, up to the growth of log Z, which is learned beside it.
 
+mod lesson;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, PairReport};
+use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator};
-use sterna::estimates::{effective_sample_size, round_trip_rate};
+use sterna::estimates::effective_sample_size;
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
-use sterna::streams::{Phase, Streams};
 use sterna::{Batch, Evaluation, Schedule, Target};
 
 use crate::Result;
 use crate::compute::Opened;
+use crate::course::Course;
 use crate::cpu::Cpu;
 use crate::diffusion_loss::{Inputs, Units, record_loss};
 use crate::energy_model::{EnergyConfig, EnergyNetwork, Field};
-use crate::fit::{Course, Lesson, Split, Training, first_report, into_library, rejection_rates, streams};
+use crate::fit::{Training, first_report, into_library, streams};
 use crate::graph::Graph;
 use crate::mlp::Hidden;
+use crate::pair_lesson::stored;
 use crate::parameters::{Layout, Parameters};
 use crate::particles::Particles;
-use crate::recipe::{Field as BatchField, PairChoice, Recipe, Way};
+use crate::recipe::HostBatches;
+use crate::split::Split;
 use crate::target::GraphTarget;
-use crate::training::{Trainer, TrainingStreams};
+use crate::training::Trainer;
 use crate::transport::NeuralEnergyModel;
-use crate::weights::{Stored, from_bytes, to_bytes};
+use crate::weights::{Stored, from_bytes};
+use lesson::DiffusionLesson;
 
-/// Size of a trained diffusion.
+/// Size of a trained diffusion; an example stands at [`TrainDiffusion`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DiffusionSize {
     /// K; 0 is parallel tempering on the learned path.
@@ -180,10 +185,7 @@ impl TrainDiffusion {
         earlier: Option<&Fitted>,
     ) -> Result<(DiffusionLesson, Trainer<f32>, FitReport)> {
         let training = &self.training;
-        let stored = earlier
-            .filter(|e| !e.record.is_empty())
-            .map(|e| from_bytes::<DiffusionDescription>(e.record.to_vec(), "the round before"))
-            .transpose()?;
+        let stored = stored::<DiffusionDescription>(earlier)?;
         let config = match &stored {
             Some(stored) => stored.description.network.clone(),
             None => {
@@ -217,7 +219,10 @@ impl TrainDiffusion {
         let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
         let mut report = first_report(earlier, &self.opened);
         report.alarms.extend(coverage_alarm(&collected));
+        let streams = streams(training, collected.round);
+        let split = Split::new(collected);
         let lesson = DiffusionLesson {
+            batches: HostBatches::new(lesson::recipe(training.batch, &split, &streams, units.shortest)),
             fit: Self {
                 path: self.path.clone(),
                 target: self.target.clone(),
@@ -226,11 +231,8 @@ impl TrainDiffusion {
                 training: training.clone(),
                 opened: self.opened.clone(),
             },
-            streams: streams(training, collected.round),
-            split: Split::new(collected),
+            split,
             units,
-            keys: (0..training.batch as u32).collect(),
-            noise: Batch::zeros(training.batch, network.dim()),
             points: Batch::zeros(2 * training.batch, network.dim()),
             scores: Evaluation::zeros(2 * training.batch, network.dim()),
             trouble: None,
@@ -326,204 +328,6 @@ fn coverage_alarm(collected: &Collected) -> Option<(String, String)> {
         );
         ("few-training-samples".into(), message)
     })
-}
-
-struct DiffusionLesson {
-    fit: TrainDiffusion,
-    split: Split,
-    streams: TrainingStreams,
-    layout: Layout,
-    network: EnergyNetwork,
-    units: Units,
-    /// Whether the samples come from a path that an earlier round learned.
-    on_learned_path: bool,
-    keys: Vec<u32>,
-    noise: Batch,
-    /// Samples, then the noised ones shrunk by √s: where the target is asked.
-    points: Batch,
-    scores: Evaluation,
-    trouble: Option<sterna::Error>,
-}
-
-impl Lesson for DiffusionLesson {
-    fn rows(&self) -> usize {
-        self.keys.len()
-    }
-
-    fn inputs(&self) -> usize {
-        8
-    }
-
-    fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]) {
-        let (rows, target_chain) = (self.rows(), self.split.pairs());
-        self.streams.noise(step, &self.keys, &mut self.noise);
-        let mut times = Vec::with_capacity(rows);
-        for row in 0..rows {
-            let uniform = self.streams.time(step, row);
-            // Half of the times with 1 − s log-uniform: there densities change on ever shorter scales.
-            let s = if row % 2 == 0 { uniform } else { 1.0 - self.units.shortest.powf(uniform) };
-            times.push(s);
-            inputs[0].push(s as f32);
-            let sample = self.split.sample(target_chain, &mut self.streams.choices(step, row));
-            self.points.row_mut(row).copy_from_slice(sample);
-            for (j, z) in self.noise.row(row).iter().enumerate() {
-                let x = s.sqrt() * sample[j] + (1.0 - s).sqrt() * z;
-                inputs[1].push(x as f32);
-                self.points.row_mut(rows + row)[j] = s.sqrt() * x;
-            }
-        }
-        if let Err(error) = self.fit.target.evaluate(&self.points, &mut self.scores) {
-            self.trouble = Some(error);
-        }
-        for (row, &s) in times.iter().enumerate() {
-            let (clean, noised) = (self.scores.score.row(row), self.scores.score.row(rows + row));
-            // A point at which the target has no score teaches nothing.
-            let level = self.scores.log_density[rows + row] - self.units.log_level;
-            let known = clean.iter().chain(noised).chain([&level]).all(|v| v.is_finite());
-            let (z, sample) = (self.noise.row(row), self.points.row(row));
-            let across: f64 = z.iter().zip(sample).map(|(z, x)| z * x).sum();
-            let outward = z.len() as f64 - z.iter().map(|z| z * z).sum::<f64>();
-            let rest = 1.0 - s;
-            let slope = 0.5 * (outward / rest + across / (s * rest).sqrt());
-            // Where noise is narrower than a mode, z says little at given x.
-            let slope_scale = rest * rest / (rest + s * 10.0 * self.units.shortest) * s.sqrt();
-            inputs[5].push(if known { level as f32 } else { 0.0 });
-            inputs[6].push(if known { slope as f32 } else { 0.0 });
-            inputs[7].push(if known { slope_scale as f32 } else { 0.0 });
-            for (j, z) in self.noise.row(row).iter().enumerate() {
-                let precision = self.units.precisions[j];
-                let unit = 1.0 / (s + (1.0 - s) * precision);
-                let wanted = unit * (s.sqrt() * clean[j] - (1.0 - s).sqrt() * precision * z);
-                let scale = (unit * precision).sqrt().recip();
-                inputs[2].push(if known { noised[j] as f32 } else { 0.0 });
-                inputs[3].push(if known { wanted as f32 } else { 0.0 });
-                inputs[4].push(if known { scale as f32 } else { 0.0 });
-            }
-        }
-    }
-
-    fn recipe(&self) -> Option<Recipe> {
-        self.fit.recorded.as_ref()?;
-        let (dim, samples) = (self.network.dim(), self.split.trained_on_target());
-        let [choices_seed, noise_seed, seed] = self.streams.seeds();
-        let times = BatchField::Times { seed, shortest: self.units.shortest };
-        Some(Recipe {
-            journeys: self.rows(),
-            rows: self.rows(),
-            choices_seed,
-            noise_seed,
-            first_step: 0,
-            dim,
-            trained: samples.rows(),
-            samples: samples.as_slice().iter().map(|&x| x as f32).collect(),
-            // Of all pairs and chains, only the target chain.
-            betas: vec![0.0, 1.0],
-            pair: PairChoice::Spread(1),
-            way: Way::Forward,
-            fields: vec![times, BatchField::AtLower, BatchField::Noise(dim)],
-        })
-    }
-
-    fn trouble(&mut self) -> Option<sterna::Error> {
-        self.trouble.take()
-    }
-
-    fn cost(&self) -> (u64, u64) {
-        (2 * self.rows() as u64, self.rows() as u64)
-    }
-
-    fn failed(&self) -> sterna::Result<Fitted> {
-        self.fit.plain(self.on_learned_path, Arc::new([]))
-    }
-
-    fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
-        let path = diffused(&self.network, self.fit.target.clone(), weights)?;
-        let accelerator = self.fit.accelerator()?;
-        let plain_rates = match self.on_learned_path {
-            // The ladder of the geometric path was judged when it was left.
-            true => report.pairs.iter().map(|p| p.plain_rejection).collect(),
-            false => rejection_rates(&Identity, &*self.fit.path, &self.split, self.fit.training.seed)?,
-        };
-        let (schedule, rates) = self.judge(&*accelerator, &path)?;
-        let (ours, theirs) = (round_trip_rate(&rates), round_trip_rate(&plain_rates));
-        let plain = self.fit.training.guard && (ours < HOPELESS * theirs || ours.is_nan());
-        let pair = |(&rejection, &plain_rejection)| PairReport { rejection, plain_rejection, plain };
-        report.pairs = rates.iter().zip(&plain_rates).map(pair).collect();
-        let description = DiffusionDescription {
-            network: self.network.config().clone(),
-            schedule: schedule.betas().to_vec(),
-            plain,
-        };
-        let record = to_bytes(&description, &self.layout, weights, None).map_err(into_library)?.into();
-        if plain {
-            let message = format!(
-                "on samples held out from training the learned path allows {ours:.2e} round trips an iteration, the \
-                 geometric path with plain swaps {theirs:.2e}; the latter is used; more samples (training.collect) or \
-                 steps (training.steps) may help"
-            );
-            report.alarms.push(("transport-replaced".into(), message));
-            // Nobody else will count what the judgement cost.
-            report.target_evaluations += path.evaluations();
-            report.network_evaluations += path.network_evaluations();
-            return self.fit.plain(self.on_learned_path, record);
-        }
-        let path = Arc::new(path.beginning_with(schedule));
-        Ok(Fitted { accelerator, path: Some(path), record, report: FitReport::default() })
-    }
-}
-
-/// A path that allows less than this share of the round trips of plain swaps is not worth tuning. Others are: rejections
-/// say what swaps allow, not what local moves make of it, and the run holds both against each other once it has.
-const HOPELESS: f64 = 0.5;
-/// Held-out samples that judge a learned path, noised anew for each chain.
-const JUDGES: usize = 300;
-/// Rounds in which the schedule of the judged path is tuned on them.
-const JUDGE_ROUNDS: usize = 6;
-
-impl DiffusionLesson {
-    /// A schedule tuned on noised held-out samples, which the chains of a good model resemble, and the
-    /// rejection rates there.
-    fn judge(
-        &self,
-        accelerator: &dyn Accelerator,
-        path: &dyn AnnealingPath,
-    ) -> sterna::Result<(Schedule, Vec<f64>)> {
-        let (pairs, seed) = (self.split.pairs(), self.fit.training.seed);
-        // Exact for a normal of the first guess of the modes' width.
-        let width = (10.0 * self.units.shortest).min(0.999);
-        let start = |n: usize| (1.0 - width.powf(n as f64 / pairs as f64)) / (1.0 - width);
-        let mut schedule =
-            Schedule::new((0..=pairs).map(|n| if n == pairs { 1.0 } else { start(n) }).collect())?;
-        let mut round = 0;
-        loop {
-            let samples = self.noised(&schedule, Streams::new(seed ^ 0xBB67_AE85_84CA_A73B), round as u64);
-            let judges = Split::judging(self.split.with_samples(schedule.clone(), samples));
-            let rates = rejection_rates(accelerator, path, &judges, seed)?;
-            if round == JUDGE_ROUNDS {
-                return Ok((schedule, rates));
-            }
-            schedule = schedule.equalise_rejections(&rates);
-            round += 1;
-        }
-    }
-
-    /// √s x + √(1 − s) z of held-out samples x, for each chain of a schedule.
-    fn noised(&self, schedule: &Schedule, streams: Streams, round: u64) -> Vec<Batch> {
-        let held_out = self.split.held_out(self.split.pairs(), JUDGES);
-        let dim = self.network.dim();
-        let of_chain = |(chain, s): (usize, &f64)| {
-            let first = (chain * held_out.len()) as u32;
-            let keys: Vec<u32> = (0..held_out.len() as u32).map(|i| first + i).collect();
-            let mut x = Batch::zeros(held_out.len(), dim);
-            streams.normals(Phase::Check, round, &keys, &mut x);
-            for (i, sample) in held_out.iter().enumerate() {
-                let noised = x.row_mut(i).iter_mut().zip(*sample);
-                noised.for_each(|(x, sample)| *x = s.sqrt() * sample + (1.0 - s).sqrt() * *x);
-            }
-            x
-        };
-        schedule.betas().iter().enumerate().map(of_chain).collect()
-    }
 }
 
 #[cfg(test)]

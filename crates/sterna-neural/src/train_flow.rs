@@ -9,23 +9,20 @@ use sterna::accelerators::FlowAccelerator;
 use sterna::path::AnnealingPath;
 
 use crate::Result;
-use crate::compute::Opened;
 use crate::conditions::{Conditioning, Conditions};
 use crate::cpu::Cpu;
-use crate::fit::{
-    Course, Lesson, Split, Training, first_report, guard, into_library, partly_plain, spread, streams,
-};
+use crate::fit::{Training, into_library};
 use crate::graph::{Graph, Value};
+use crate::judge::partly_plain;
 use crate::losses::{GraphPath, Loss, check_flow_loss, flow_divergences, round_trip_loss};
 use crate::mlp::Hidden;
+use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, one_way, stored};
 use crate::parameters::{Layout, Parameters};
-use crate::real::Real;
 use crate::realnvp::{RealNvp, RealNvpConfig};
-use crate::recipe::{Field, PairChoice, Recipe, Way};
+use crate::recipe::{Field, PairChoice, Way};
 use crate::target::GraphTarget;
-use crate::training::{Trainer, TrainingStreams};
 use crate::transport::NeuralFlow;
-use crate::weights::{NetworkConfig, Stored, from_bytes, to_bytes};
+use crate::weights::{NetworkConfig, Stored, from_bytes};
 
 /// Size of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +64,8 @@ pub struct FlowDescription {
 /// # Ok::<(), sterna_neural::Error>(())
 /// ```
 pub struct TrainFlow {
-    path: Arc<dyn AnnealingPath>,
-    target: Arc<dyn GraphTarget>,
+    fit: PairFit,
     size: FlowSize,
-    training: Training,
-    opened: Opened,
 }
 
 impl TrainFlow {
@@ -89,8 +83,7 @@ impl TrainFlow {
         check_flow_loss(training.loss)?;
         // What a network cannot be is known before anything is sampled.
         config(&*target, size, &[0.0, 1.0])?.build(&mut Layout::new(), "flow")?;
-        let opened = training.compute.open(training.threads)?;
-        Ok(Self { path, target, size, training, opened })
+        Ok(Self { fit: PairFit::new(path, target, training)?, size })
     }
 }
 
@@ -128,40 +121,11 @@ impl FlowDescription {
 
 impl TrainFlow {
     fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
-        let training = &self.training;
-        let config = config(&*self.target, self.size, collected.schedule.betas())?;
+        let config = config(self.fit.target(), self.size, collected.schedule.betas())?;
         let mut layout = Layout::new();
-        let network = config.build(&mut layout, "flow")?;
-        let start = match earlier.filter(|e| !e.record.is_empty()) {
-            Some(e) => {
-                from_bytes::<FlowDescription>(e.record.to_vec(), "the round before")?.parameters(&layout)?
-            }
-            None => layout.initialise(training.seed),
-        };
-        let graph = Graph::new();
-        let graph_path = GraphPath::from_standard_normal(self.target.clone());
-        let [up, down] = record(&graph, &network, &graph_path);
-        let loss = match training.loss {
-            Loss::ForwardKl => up.mean_rows(),
-            Loss::ReverseKl => down.mean_rows(),
-            _ => (up + down).mean_rows(),
-        };
-        let device = self.opened.device();
-        let trainer = Trainer::<f32>::new(device, &graph, loss, &[], &layout, start, training.adam())?;
-        let lesson = FlowLesson {
-            path: self.path.clone(),
-            graph_path,
-            fine: false,
-            opened: self.opened.clone(),
-            streams: streams(training, collected.round),
-            split: Split::new(collected),
-            training: training.clone(),
-            layout: layout.clone(),
-            config,
-            network,
-        };
-        let report = first_report(earlier, &self.opened);
-        Ok(Box::new(Course::new(lesson, training.clone(), trainer, layout, report)))
+        let network = TrainedFlow { network: config.build(&mut layout, "flow")?, config };
+        let stored = stored::<FlowDescription>(earlier)?;
+        self.fit.begin(network, layout, collected, earlier, stored.as_ref())
     }
 }
 
@@ -179,94 +143,58 @@ fn accelerator(network: &RealNvp, weights: &Parameters<f32>) -> sterna::Result<A
     Ok(Arc::new(FlowAccelerator::new(Arc::new(flow))))
 }
 
-struct FlowLesson {
-    path: Arc<dyn AnnealingPath>,
-    graph_path: GraphPath,
-    /// Whether the round-trip loss is trained on, which asks which pair a row belongs to.
-    fine: bool,
-    opened: Opened,
-    split: Split,
-    streams: TrainingStreams,
-    training: Training,
-    layout: Layout,
+/// A flow in training.
+struct TrainedFlow {
     config: RealNvpConfig,
     network: RealNvp,
 }
 
-impl Lesson for FlowLesson {
-    fn rows(&self) -> usize {
-        self.training.batch
+impl PairNetwork for TrainedFlow {
+    type Description = FlowDescription;
+
+    fn dim(&self) -> usize {
+        self.network.dim()
     }
 
-    fn inputs(&self) -> usize {
-        if self.fine { 5 } else { 4 }
-    }
-
-    fn fill(&mut self, step: u64, inputs: &mut [Vec<f32>]) {
-        for row in 0..self.training.batch {
-            let mut choices = self.streams.choices(step, row);
-            let pairs = self.split.pairs();
-            let pair = if self.fine { spread(step, row, pairs) } else { choices.below(pairs) };
-            let (low, high) = self.split.ends(pair);
-            inputs[0].push(low as f32);
-            inputs[1].push(high as f32);
-            for (k, input) in inputs[2..4].iter_mut().enumerate() {
-                input.extend(self.split.sample(pair + k, &mut choices).iter().map(|&x| f32::from_f64(x)));
-            }
-            if self.fine {
-                inputs[4].extend((0..pairs).map(|n| if n == pair { 1.0 } else { 0.0 }));
-            }
+    fn loss<'g>(&self, graph: &'g Graph, path: &GraphPath, loss: Loss) -> Value<'g> {
+        let [up, down] = record(graph, &self.network, path);
+        match loss {
+            Loss::ForwardKl => up.mean_rows(),
+            Loss::ReverseKl => down.mean_rows(),
+            _ => (up + down).mean_rows(),
         }
     }
 
-    fn recipe(&self) -> Option<Recipe> {
-        let (trained, samples, betas) = self.split.for_recipe();
-        let [choices_seed, noise_seed, _] = self.streams.seeds();
+    fn round_trip_loss<'g>(&self, graph: &'g Graph, path: &GraphPath, pairs: usize) -> Value<'g> {
+        let [up, down] = record(graph, &self.network, path);
+        round_trip_loss(graph.input("which", pairs), up + down)
+    }
+
+    fn batch(&self, journeys: usize, loss: Option<Loss>) -> PairBatch {
         let mut fields = vec![Field::Lower, Field::Upper, Field::AtLower, Field::AtUpper];
-        fields.extend(self.fine.then_some(Field::Which));
-        Some(Recipe {
-            journeys: self.training.batch,
-            rows: self.training.batch,
-            choices_seed,
-            noise_seed,
-            first_step: 0,
-            dim: self.network.dim(),
-            trained,
-            samples,
-            betas,
-            pair: if self.fine { PairChoice::Spread(1) } else { PairChoice::Drawn },
-            way: Way::Forward,
-            fields,
-        })
+        // The round-trip loss asks which pair a row belongs to.
+        let pair = match loss {
+            Some(_) => PairChoice::Drawn,
+            None => {
+                fields.push(Field::Which);
+                PairChoice::Spread(1)
+            }
+        };
+        PairBatch { journeys, rows: journeys, pair, way: Way::Forward, fields }
     }
 
     /// The start and the end of each journey are points of the target.
-    fn cost(&self) -> (u64, u64) {
-        let one_way = matches!(self.training.loss, Loss::ForwardKl | Loss::ReverseKl) && !self.fine;
-        let directions = if one_way { 1 } else { 2 };
-        let journeys = (self.training.batch * directions) as u64;
+    fn cost(&self, _: &GraphPath, journeys: usize, loss: Option<Loss>) -> (u64, u64) {
+        let directions = if one_way(loss).is_some() { 1 } else { 2 };
+        let journeys = (journeys * directions) as u64;
         (2 * journeys, journeys)
     }
 
-    fn can_fine_tune(&self) -> bool {
-        true
+    fn accelerator(&self, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {
+        accelerator(&self.network, weights)
     }
 
-    fn fine_tune(&mut self, weights: Parameters<f32>) -> Result<Trainer<f32>> {
-        self.fine = true;
-        let graph = Graph::new();
-        let [up, down] = record(&graph, &self.network, &self.graph_path);
-        let loss = round_trip_loss(graph.input("which", self.split.pairs()), up + down);
-        let device = self.opened.device();
-        Trainer::new(device, &graph, loss, &[], &self.layout, weights, self.training.gentle_adam())
-    }
-
-    fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
-        let accelerator = accelerator(&self.network, weights)?;
-        let accelerator = guard(accelerator, &*self.path, &self.split, &self.training, report)?;
-        let plain = report.pairs.iter().map(|p| p.plain).collect();
-        let description = FlowDescription { network: NetworkConfig::RealNvp(self.config.clone()), plain };
-        let record = to_bytes(&description, &self.layout, weights, None).map_err(into_library)?;
-        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    fn describe(&self, plain: Vec<bool>) -> FlowDescription {
+        FlowDescription { network: NetworkConfig::RealNvp(self.config.clone()), plain }
     }
 }

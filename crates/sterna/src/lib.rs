@@ -18,6 +18,7 @@ mod index_process;
 pub mod iteration;
 pub mod lanes;
 pub mod path;
+pub mod path_formula;
 pub mod paths;
 mod plain_sampler;
 pub mod records;

@@ -1,8 +1,9 @@
-//! The formulas of the log-weight ([`sterna::weight`]) as CUDA C.
+//! The formulas of the log-weight ([`sterna::weight`]) and of the path ([`sterna::path_formula`]) as CUDA C.
 
-use std::ops::{Add, Div, Mul, Sub};
+use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use sterna::accelerator::Direction;
+use sterna::path_formula::{Blend, path_log_density, path_score};
 use sterna::weight::{Term, step_log_ratio, step_mean};
 
 /// An expression of doubles.
@@ -37,6 +38,19 @@ impl Term for Source {
     }
 }
 
+impl Neg for Source {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self(format!("(-{})", self.0))
+    }
+}
+
+impl Blend for Source {
+    fn blend(self, other: Self, share: Self) -> Self {
+        Self(format!("((1.0 - {share}) * {} + {share} * {})", self.0, other.0, share = share.0))
+    }
+}
+
 /// A device function of doubles, and of `first` before them.
 fn function<const N: usize>(
     name: &str,
@@ -49,7 +63,8 @@ fn function<const N: usize>(
     format!("static __device__ __forceinline__ double {name}({first}{list}) {{ return {value}; }}\n")
 }
 
-/// Device functions `step_mean`, `step_log_ratio` and `log_weight` for points of this length.
+/// Device functions `step_mean`, `step_log_ratio` and `log_weight` for points of this length, `path_log_density` and
+/// `path_score`.
 pub(super) fn source(dim: usize) -> String {
     let mean =
         function("step_mean", "", ["x", "variance", "score", "shift"], |[x, v, s, b]| step_mean(x, v, s, b));
@@ -60,7 +75,11 @@ pub(super) fn source(dim: usize) -> String {
             [Direction::Forward, Direction::Backward].map(|d| d.log_weight(start.clone(), end.clone()).0);
         Source(format!("forward ? {there} : {back}"))
     });
-    mean + &ratio + &weight
+    let density = function("path_log_density", "", ["beta", "log_reference", "log_target"], |[b, r, t]| {
+        path_log_density(b, r, t)
+    });
+    let score = function("path_score", "", ["beta", "pull", "target_score"], |[b, x, t]| path_score(b, x, t));
+    mean + &ratio + &weight + &density + &score
 }
 
 #[cfg(test)]
@@ -75,6 +94,10 @@ mod tests {
              (log((variance / return_variance)) * 5e0)); }",
             "double log_weight(bool forward, double start, double end) \
              { return forward ? (end - start) : (start - end); }",
+            "double path_log_density(double beta, double log_reference, double log_target) \
+             { return ((1.0 - beta) * log_reference + beta * log_target); }",
+            "double path_score(double beta, double pull, double target_score) \
+             { return ((1.0 - beta) * (-pull) + beta * target_score); }",
         ] {
             assert!(text.contains(line), "{line}\nis not in\n{text}");
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sterna::engine::Page;
+use sterna::path_formula::{path_log_density, path_score};
 use sterna::streams::Phase;
 
 use super::batches::PHILOX;
@@ -133,16 +134,15 @@ pub(super) fn record_move<'g>(
     let (h, mut v) = (graph.input("step", dim), graph.input("momentum", dim));
     let (mut log_target, mut score) = (graph.input("log_target", 1), graph.input("score", dim));
     let log_joint = |x: Value<'g>, v: Value<'g>, log_target: Value<'g>| {
-        (x.dot(x) * (beta - 1.0) - v.dot(v)) * 0.5 + beta * log_target
+        path_log_density(beta, x.dot(x) * -0.5, log_target) - v.dot(v) * 0.5
     };
-    let path_score = |x: Value<'g>, score: Value<'g>| beta * (score + x) - x;
     let start = log_joint(x, v, log_target);
     for leap in 0..leapfrog_steps {
-        v = v + h * path_score(x, score) * if leap == 0 { 0.5 } else { 1.0 };
+        v = v + h * path_score(beta, x, score) * if leap == 0 { 0.5 } else { 1.0 };
         x = x + h * v;
         (log_target, score) = (target.log_density(x), target.score(x));
     }
-    v = v + h * path_score(x, score) * 0.5;
+    v = v + h * path_score(beta, x, score) * 0.5;
     vec![x, log_target, score, log_joint(x, v, log_target) - start]
 }
 

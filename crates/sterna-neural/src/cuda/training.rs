@@ -121,7 +121,8 @@ impl<T: Real> CudaTraining<T> {
                 let kernel =
                     self.gpu.load(&source)?.kernel("draw", [recipe.journeys.div_ceil(4), 1], 128, 0)?;
                 let betas = upload(&self.gpu, &recipe.betas)?;
-                Some(Draw { kernel, betas, samples: upload(&self.gpu, &recipe.samples)? })
+                let samples: Vec<f32> = recipe.samples.iter().map(|&x| x as f32).collect();
+                Some(Draw { kernel, betas, samples: upload(&self.gpu, &samples)? })
             }
             None => None,
         };

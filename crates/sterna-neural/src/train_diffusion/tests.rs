@@ -1,8 +1,10 @@
 //! What a device computes of its own draws is what the host computes.
 
+use sterna::streams::{Phase, Streams};
 use sterna::targets::{Dw4, Gmm, ManyWell};
 
 use super::*;
+use crate::course::Lesson;
 use crate::device::Device;
 use crate::graph::Value;
 use crate::real::Real;
@@ -67,20 +69,6 @@ fn lesson<T: Target + GraphTarget + 'static>(target: T, spread: f64) -> Diffusio
     fit.lesson(collected, None).unwrap().0
 }
 
-/// What a device draws: s and 1 − s, samples, noise.
-fn draws(lesson: &DiffusionLesson) -> [Vec<f64>; 3] {
-    let (mut times, mut samples) = (vec![], vec![]);
-    let mut noise = Batch::zeros(ROWS, lesson.network.dim());
-    lesson.streams.noise(STEP, &lesson.keys, &mut noise);
-    for row in 0..ROWS {
-        let u = lesson.streams.time(STEP, row);
-        let rest = if row % 2 == 0 { 1.0 - u } else { lesson.units.shortest.powf(u) };
-        times.extend([1.0 - rest, rest]);
-        samples.extend_from_slice(lesson.split.sample(1, &mut lesson.streams.choices(STEP, row)));
-    }
-    [times, samples, noise.as_slice().to_vec()]
-}
-
 fn run<T: Real>(
     graph: &Graph,
     outputs: &[Value],
@@ -114,7 +102,8 @@ fn check(name: &str, mut lesson: DiffusionLesson, recorded: &dyn GraphTarget) ->
     let weights = lesson.layout.initialise::<f64>(1).values().to_vec();
     let lively = weights.iter().enumerate().map(|(i, w)| w + 0.1 * (i as f64).sin()).collect();
     let weights = Parameters::new(lively);
-    let draws = draws(&lesson);
+    // s and 1 − s, samples, noise.
+    let draws = lesson.batches.draw(STEP).to_vec();
 
     // In f64 they are what the host computes, which then rounds to f32.
     let graph = Graph::new();

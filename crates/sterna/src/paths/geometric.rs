@@ -2,6 +2,7 @@
 
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::path::{AnnealingPath, Points};
+use crate::path_formula::{path_log_density, path_score};
 use crate::streams::{PhaseKey, Streams};
 use crate::{Batch, Error, Result, Target};
 use std::sync::Arc;
@@ -147,7 +148,7 @@ impl Interpolate<'_> {
         for (i, &beta) in self.betas.iter().enumerate() {
             let (x, target_score) = (x.row(i), target.score.row(i));
             let score = score.row_mut(i);
-            let (lanes_beta, minus_rest) = (L::splat(beta), L::splat(beta - 1.0));
+            let lanes_beta = L::splat(beta);
             let mut sum = L::splat(0.0);
             for_each_chunk!(dim, |range| {
                 let mut shift = L::load_some(&x[range.clone()]);
@@ -157,11 +158,12 @@ impl Interpolate<'_> {
                     pull = shift * L::load_some(&self.reference.precision[range.clone()]);
                 }
                 sum = shift.mul_add(pull, sum);
-                let mut total = pull * minus_rest;
                 // At β = 0 the target has no say, whatever its score is there.
-                if beta > 0.0 {
-                    total = L::load_some(&target_score[range.clone()]).mul_add(lanes_beta, total);
-                }
+                let total = if beta > 0.0 {
+                    path_score(lanes_beta, pull, L::load_some(&target_score[range.clone()]))
+                } else {
+                    -pull
+                };
                 total.store_some(&mut score[range]);
             });
             log_reference[i] = self.reference.log_normaliser - 0.5 * sum.sum();
@@ -170,13 +172,13 @@ impl Interpolate<'_> {
     }
 }
 
-/// (1−β) log η + β log π; a target that is no number, or +∞, counts as zero density.
+/// The log density at one point; a target that is NaN, or +∞, counts as zero density.
 #[inline(always)]
 fn interpolate(beta: f64, log_reference: f64, log_target: f64) -> f64 {
     if beta <= 0.0 {
         log_reference
     } else if log_target < f64::INFINITY {
-        (1.0 - beta) * log_reference + beta * log_target
+        path_log_density(beta, log_reference, log_target)
     } else {
         f64::NEG_INFINITY
     }

@@ -44,7 +44,7 @@ static __device__ __forceinline__ double row_total(double x) {
 
 static __device__ __forceinline__ double interpolate(double beta, double log_reference, double log_target) {
     if (beta <= 0.0) return log_reference;
-    return log_target < 1.0 / 0.0 ? (1.0 - beta) * log_reference + beta * log_target : -1.0 / 0.0;
+    return log_target < 1.0 / 0.0 ? path_log_density(beta, log_reference, log_target) : -1.0 / 0.0;
 }
 
 // Line 3: momenta and steps of local moves; chain 0 is drawn anew and stays there, its step being zero.
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(128) depart(Ladders s, Journeys j) 
         const double x = s.x[row * D + c], score = s.score[row * D + c];
         squares += x * x;
         j.x[journey * D + c] = x;
-        j.score[journey * D + c] = (beta > 0.0 ? beta * score : 0.0) + (beta - 1.0) * x;
+        j.score[journey * D + c] = beta > 0.0 ? path_score(beta, x, score) : -x;
         j.end_score[journey * D + c] = score;
         if (STEPS > 0) j.drift_x[journey * D + c] = (float)x;
     }
@@ -186,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(128) weigh(Ladders s, Journeys j, i
     for (int c = lane; c < D; c += LANES) {
         const int at = journey * D + c;
         const double x = j.x[at], target = j.target_score[at];
-        const double score = (beta > 0.0 ? beta * target : 0.0) + (beta - 1.0) * x;
+        const double score = beta > 0.0 ? path_score(beta, x, target) : -x;
         const double drift = (double)j.drift[at] + share * score;
         const double miss = j.before[at] - step_mean(x, back, score, -step * drift);
         misses += miss * miss, norm += x * x;
