@@ -79,6 +79,23 @@ def test_threads_change_no_bit(tmp_path, accelerator):
     assert draws[0] == draws[1] == draws[2]
 
 
+@pytest.mark.parametrize("threads", [10_000, 2**64 - 1])
+def test_no_more_threads_than_are_of_use(tmp_path, threads):
+    command = [PROGRAM, "run", "--out", tmp_path / "out", "--threads", str(threads), "--set", "chains.ensembles=3"]
+    process = subprocess.Popen(command + ["--set", "run.iterations=50000000"], stderr=subprocess.DEVNULL)
+    most = 0
+    try:
+        for _ in range(40):
+            time.sleep(0.05)
+            status = open(f"/proc/{process.pid}/status").read()
+            most = max(most, int(status.split("Threads:")[1].split()[0]))
+    finally:
+        process.kill()
+        process.wait()
+    # One for each ladder, the main one, and two for the bar and for Ctrl-C.
+    assert 3 <= most <= 3 + 3
+
+
 def test_evaluate_reads_all_formats(tmp_path):
     config = tmp_path / "c.toml"
     config.write_text('[target]\nkind = "gmm"\ndim = 2\n')

@@ -192,7 +192,7 @@ fn failed(error: &JobError) -> ExitCode {
 }
 
 fn verify(path: &Path) -> ExitCode {
-    let verdict = Config::read(path, &[]).and_then(|c| sterna_run::verify::verify(&c));
+    let verdict = Config::read(path, &[]).and_then(|c| sterna_run::verify::verify(&c.problem()?, &c));
     match verdict {
         Ok(verdict) => {
             print::verdict(&verdict);
@@ -242,7 +242,7 @@ fn show(summary: Summary, folder: PathBuf, json: bool) -> Result<(), JobError> {
     } else {
         print::summary(&summary, &folder);
     }
-    if summary.finished { Ok(()) } else { Err(JobError::Stopped { folder }) }
+    if summary.finished { Ok(()) } else { Err(JobError::Stopped { folder, own: false }) }
 }
 
 fn report(folder: &Path, chart: Option<&str>) -> Result<(), JobError> {
@@ -256,7 +256,7 @@ fn report(folder: &Path, chart: Option<&str>) -> Result<(), JobError> {
 fn evaluate(config: &Path, points: &Path) -> Result<(), JobError> {
     let config = Config::read(config, &[])?;
     let points = sterna_run::points_file::read_points(points)?;
-    let out = sterna_run::evaluate::evaluate(&config.target, &points)?;
+    let out = sterna_run::evaluate::evaluate(&config.problem()?, &points)?;
     // JSON has no infinities: they are null, as NaN is.
     let score: Vec<&[f64]> = out.score.iter_rows().collect();
     println!("{}", serde_json::json!({"log_density": out.log_density, "score": score}));

@@ -2,9 +2,8 @@
 
 use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
 use std::path::Path;
-use sterna_run::builtin::{self, BUILTINS};
 use sterna_run::chemistry::{Molecule, Population};
-use sterna_run::config::{Config, Count, TargetConfig};
+use sterna_run::config::{Config, TargetKind};
 use sterna_run::payoff::{BreakEven, Payoff, Seen};
 use sterna_run::reproduce::Outcome;
 use sterna_run::reproduce::page::Block;
@@ -26,20 +25,19 @@ fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
 
 pub fn targets() {
     let mut table = table(&["kind", "dim", "possible", "log Z", "exact draws", "what it is"]);
-    for b in &BUILTINS {
-        let config = TargetConfig { kind: b.kind.into(), ..TargetConfig::default() };
-        // A molecule from files is known once its files are.
-        let target = builtin::target(&config).ok();
+    for kind in TargetKind::all() {
+        // A molecule from files, or a library, is known once its files are.
+        let target = kind.problem().ok().map(|problem| problem.target);
         let mut stream = sterna::Streams::new(0).row(sterna::streams::Phase::Exact, 0, 0);
         let exact = target.as_ref().is_some_and(|t| t.draw(&mut stream, &mut vec![0.0; t.dim()]));
         let log_z = target.as_ref().and_then(|target| target.log_z());
         table.add_row([
-            b.kind.to_string(),
+            kind.kind().to_string(),
             target.map_or(String::new(), |target| target.dim().to_string()),
-            b.dim.1.to_string(),
+            kind.about().possible.to_string(),
             log_z.map_or("unknown".into(), |z| format!("{z:.6}")),
             if exact { "yes" } else { "no" }.to_string(),
-            b.about.to_string(),
+            kind.about().about.to_string(),
         ]);
     }
     println!("{table}");
@@ -52,11 +50,8 @@ pub fn demo_introduction(config: &Config) {
          replicas carry news of all modes up and down it, where swaps let them pass. Plain swaps hardly do, here. So the\n\
          ladder is tuned, a normalising flow is trained to carry proposals from chain to chain, and then everything is\n\
          frozen and sampled: draws and log Z are exact whatever the flow has learned.\n",
-        config.target.dim.unwrap_or(10),
-        match &config.chains.count {
-            Count::Number(n) => n.to_string(),
-            Count::Word(word) => word.clone(),
-        },
+        config.problem().map_or(0, |problem| problem.dim()),
+        config.chains.count,
     );
 }
 

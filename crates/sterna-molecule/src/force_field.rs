@@ -81,6 +81,7 @@ pub(crate) fn with_block<R>(atoms: usize, f: impl FnOnce(&mut Block) -> R) -> R 
 /// assert!((energy[0] - 20.0).abs() < 1e-12);
 /// assert!((forces[0] - 200.0).abs() < 1e-12 && (forces[3] + 200.0).abs() < 1e-12);
 /// ```
+#[derive(Clone)]
 pub struct ForceField {
     atoms: usize,
     terms: Terms,

@@ -26,6 +26,7 @@ use sterna::{Batch, Evaluation, Target};
 /// molecule.evaluate(&start, &mut out).unwrap();
 /// assert!((out.log_density[0] - 36.59).abs() < 0.01); // the minimum: 91.27 kJ/mol over kB T
 /// ```
+#[derive(Clone)]
 pub struct Molecule {
     system: System,
     force_field: ForceField,

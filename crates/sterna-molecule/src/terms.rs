@@ -4,6 +4,7 @@ use crate::system::{COULOMB, System};
 use std::collections::HashMap;
 
 /// ½ k (r − r₀)².
+#[derive(Clone)]
 pub(crate) struct BondTerm {
     pub atoms: [u32; 2],
     pub length: f64,
@@ -11,6 +12,7 @@ pub(crate) struct BondTerm {
 }
 
 /// ½ k (θ − θ₀)² with cos θ₀ and sin θ₀.
+#[derive(Clone)]
 pub(crate) struct AngleTerm {
     pub atoms: [u32; 3],
     pub cos: f64,
@@ -19,6 +21,7 @@ pub(crate) struct AngleTerm {
 }
 
 /// All torsion terms about one dihedral: constant + Σ aₙ cos nφ + bₙ sin nφ, n = 1 …
+#[derive(Clone)]
 pub(crate) struct TorsionTerm {
     pub atoms: [u32; 4],
     pub constant: f64,
@@ -26,6 +29,7 @@ pub(crate) struct TorsionTerm {
 }
 
 /// 4ε(σ/r)¹² = c₁₂ r⁻¹², 4ε(σ/r)⁶ = c₆ r⁻⁶, and charge / r.
+#[derive(Clone)]
 pub(crate) struct PairTerm {
     pub other: u32,
     pub c12: f64,
@@ -34,6 +38,7 @@ pub(crate) struct PairTerm {
 }
 
 /// The pairs of one atom with later ones: `pairs[start..end]`.
+#[derive(Clone)]
 pub(crate) struct PairRow {
     pub atom: u32,
     pub start: u32,
@@ -41,6 +46,7 @@ pub(crate) struct PairRow {
 }
 
 /// Everything the kernel reads.
+#[derive(Clone)]
 pub(crate) struct Terms {
     pub bonds: Vec<BondTerm>,
     pub angles: Vec<AngleTerm>,

@@ -7,7 +7,8 @@ use crate::cpu::Cpu;
 use crate::device::Device;
 
 /// How a GPU multiplies matrices of f32 numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Precision {
     /// To f32's own precision.
     #[default]

@@ -243,11 +243,11 @@ mod tests {
         let mut theirs = Config { threads: 5, ..Config::default() };
         theirs.run.iterations = 7;
         assert_eq!(difference(&ours, &theirs), None);
-        theirs.explorer.leapfrog_steps = 6;
+        theirs.explorer = crate::explorers::Hmc { leapfrog_steps: 6, ..Default::default() }.into();
         let found = difference(&ours, &theirs).unwrap();
         assert!(found.contains("explorer.leapfrog_steps is 5 now, but was 6"), "{found}");
-        theirs.explorer.leapfrog_steps = 5;
-        theirs.target.dim = Some(3);
+        theirs.explorer = ours.explorer.clone();
+        theirs.target = crate::targets::Gmm { dim: Some(3) }.into();
         assert!(difference(&ours, &theirs).unwrap().contains("target.dim is not given now, but was 3"));
     }
 

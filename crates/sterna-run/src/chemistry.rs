@@ -10,7 +10,6 @@ pub use map::{FreeEnergyMap, PhiPsi, ResidueMap};
 pub use molecule::{Basins, Chirality, Molecule, PeptideBond, Population, WatchedSeries};
 pub use observe::{Observed, Series, observe};
 
-use crate::config::Config;
 use crate::error::JobError;
 use crate::files::write_whole;
 use std::path::Path;
@@ -18,8 +17,8 @@ use sterna::run::Run;
 
 /// Writes a molecule's own files: `topology.pdb`, `phi_psi.json` and `phi_psi.svg` where there are φ and ψ, and
 /// the trajectories that the config asks for.
-pub fn write_files(folder: &Path, config: &Config, run: &Run, observed: &Observed) -> Result<(), JobError> {
-    let molecule = crate::molecules::run_molecule(config)?;
+pub fn write_files(folder: &Path, run: &Run, observed: &Observed) -> Result<(), JobError> {
+    let molecule = &observed.coordinates;
     let mut x = vec![0.0; 3 * molecule.atoms()];
     molecule.mean_free().to_cartesian(molecule.start(), &mut x);
     let mut topology = Vec::new();
@@ -31,5 +30,5 @@ pub fn write_files(folder: &Path, config: &Config, run: &Run, observed: &Observe
         write_whole(&folder.join("phi_psi.json"), text.as_bytes())?;
         write_whole(&folder.join("phi_psi.svg"), FreeEnergyMap::figure(&observed.maps).as_bytes())?;
     }
-    trajectories::write(folder, &molecule, run)
+    trajectories::write(folder, molecule, run)
 }

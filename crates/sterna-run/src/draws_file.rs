@@ -9,14 +9,23 @@
 //!   sample_stats/   lp, replica, … (chain, draw)        coordinates chain, draw
 //! ```
 //!
+//! Where parameters have names, `posterior` has a variable for each of them in place of `x`, as ArviZ's users expect: `mu`
+//! (chain, draw), and `theta` (chain, draw, theta_dim_0) where several coordinates have one name. Observables follow.
+//!
 //! What ArviZ calls a chain is an ensemble here. The bytes depend on nothing but the input: no clock.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+mod named;
+
+pub(crate) use named::check as check_names;
+
 use crate::draws_store::StoredDraws;
 use crate::files::replace;
+use crate::problem::{Observable, Parameter};
+use named::Named;
 use rust_hdf5::{H5Dataset, H5File, H5Group, H5Type, Hdf5Error};
 
 /// Elements per chunk, 256 KiB of `f64`: several fit in the readers' default cache of one MiB.
@@ -124,6 +133,10 @@ pub struct DrawsFile<'a> {
     pub ensembles: Vec<EnsembleDraws<'a>>,
     /// Draws on disk, in place of `ensembles`.
     pub stored: Option<&'a StoredDraws>,
+    /// Names of coordinates, in their order; without them the points are `x`.
+    pub parameters: &'a [Parameter],
+    /// Functions of a draw, in `posterior` as well.
+    pub observables: &'a [Observable],
     /// Beyond `lp` and `replica`.
     pub statistics: Vec<Statistic<'a>>,
     /// On the file and on both groups, after those that name this library.
@@ -134,12 +147,30 @@ impl<'a> DrawsFile<'a> {
     /// Draws of points with `dim` coordinates.
     pub fn new(dim: usize, ensembles: impl IntoIterator<Item = impl Into<EnsembleDraws<'a>>>) -> Self {
         let ensembles = ensembles.into_iter().map(Into::into).collect();
-        Self { dim, ensembles, stored: None, statistics: Vec::new(), attributes: Vec::new() }
+        Self {
+            dim,
+            ensembles,
+            stored: None,
+            parameters: &[],
+            observables: &[],
+            statistics: Vec::new(),
+            attributes: Vec::new(),
+        }
     }
 
     /// Draws that lie on disk: they are never in memory all at once.
     pub fn stored(dim: usize, stored: &'a StoredDraws) -> Self {
         Self { stored: Some(stored), ..Self::new(dim, [] as [EnsembleDraws; 0]) }
+    }
+
+    /// Names the coordinates.
+    pub fn named(self, parameters: &'a [Parameter]) -> Self {
+        Self { parameters, ..self }
+    }
+
+    /// Adds functions of a draw.
+    pub fn observing(self, observables: &'a [Observable]) -> Self {
+        Self { observables, ..self }
     }
 
     /// Adds an attribute, or replaces the one of that name.
@@ -191,11 +222,11 @@ impl<'a> DrawsFile<'a> {
             length(REPLICA, i, ensemble.replica.len(), draws)?;
             length("x", i, ensemble.x.len(), draws.saturating_mul(self.dim))?;
         }
+        named::check(self.dim, self.parameters, self.observables)?;
         for (i, Statistic { name, values }) in self.statistics.iter().enumerate() {
             let taken = [CHAIN, DRAW, LP, REPLICA].contains(&name.as_str())
                 || self.statistics[..i].iter().any(|other| other.name == *name);
-            let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-            if taken || !first || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            if taken || !is_name(name) {
                 return Err(DrawsFileError::Name { name: name.clone(), taken });
             }
             if values.len() != self.count() {
@@ -233,19 +264,21 @@ impl<'a> DrawsFile<'a> {
         self.write_attributes(&posterior)?;
         let chain = write_scale(&posterior, CHAIN, ensembles, 0)?;
         let draw = write_scale(&posterior, DRAW, draws, 1)?;
-        let x_dim = write_scale(&posterior, X_DIM, self.dim, 2)?;
-        let x = Variable::create::<f64>(&posterior, "x", &[&chain, &draw, &x_dim])?;
-        for i in 0..ensembles {
-            x.write(i, |rows| match self.stored {
-                Some(stored) => Ok(stored.x(i, rows)?),
-                None => Ok(Cow::Borrowed(&self.ensembles[i].x[rows.start * self.dim..rows.end * self.dim])),
-            })?;
+        let mut dimensions = 2;
+        if self.parameters.is_empty() {
+            let x_dim = write_scale(&posterior, X_DIM, self.dim, 2)?;
+            dimensions = 3;
+            let x = Variable::create::<f64>(&posterior, "x", &[&chain, &draw, &x_dim])?;
+            for i in 0..ensembles {
+                x.write(i, |rows| self.x(i, rows))?;
+            }
         }
+        Named::create(&posterior, self, [&chain, &draw], &mut dimensions)?.write(self)?;
 
         let sample_stats = file.create_group("sample_stats")?;
         self.write_attributes(&sample_stats)?;
-        let chain = write_scale(&sample_stats, CHAIN, ensembles, 3)?;
-        let draw = write_scale(&sample_stats, DRAW, draws, 4)?;
+        let chain = write_scale(&sample_stats, CHAIN, ensembles, dimensions)?;
+        let draw = write_scale(&sample_stats, DRAW, draws, dimensions + 1)?;
         let lp = Variable::create::<f64>(&sample_stats, LP, &[&chain, &draw])?;
         for i in 0..ensembles {
             lp.write(i, |rows| match self.stored {
@@ -266,6 +299,17 @@ impl<'a> DrawsFile<'a> {
             write_statistic(&sample_stats, name, values, [&chain, &draw])?;
         }
         Ok(())
+    }
+
+    /// Points of some draws of an ensemble.
+    fn x(&self, ensemble: usize, rows: Range<usize>) -> Result<Cow<'_, [f64]>, Hdf5Error> {
+        match self.stored {
+            Some(stored) => Ok(stored.x(ensemble, rows)?),
+            None => {
+                let x = &self.ensembles[ensemble].x;
+                Ok(Cow::Borrowed(&x[rows.start * self.dim..rows.end * self.dim]))
+            }
+        }
     }
 
     fn write_attributes(&self, group: &H5Group) -> Result<(), Hdf5Error> {
@@ -314,15 +358,26 @@ impl Variable {
         part: impl Fn(Range<usize>) -> Result<Cow<'a, [T]>, Hdf5Error>,
     ) -> Result<(), Hdf5Error> {
         let draws = self.shape[1];
-        let mut start = vec![0; self.shape.len()];
-        let mut count = self.shape.clone();
         for first in (0..draws).step_by(self.rows_per_chunk) {
             let rows = self.rows_per_chunk.min(draws - first);
-            start[..2].copy_from_slice(&[ensemble, first]);
-            count[..2].copy_from_slice(&[1, rows]);
-            self.dataset.write_slice(&start, &count, &part(first..first + rows)?)?;
+            self.write_chunk(ensemble, first, rows, &part(first..first + rows)?)?;
         }
         Ok(())
+    }
+
+    /// Writes a chunk, or what there is of the last.
+    fn write_chunk<T: H5Type>(
+        &self,
+        ensemble: usize,
+        first: usize,
+        rows: usize,
+        values: &[T],
+    ) -> Result<(), Hdf5Error> {
+        let mut start = vec![0; self.shape.len()];
+        let mut count = self.shape.clone();
+        start[..2].copy_from_slice(&[ensemble, first]);
+        count[..2].copy_from_slice(&[1, rows]);
+        self.dataset.write_slice(&start, &count, values)
     }
 }
 
@@ -372,6 +427,12 @@ fn widen(counts: &[u32]) -> Cow<'static, [i64]> {
 
 fn describe(dataset: &H5Dataset, text: &str) -> Result<(), Hdf5Error> {
     dataset.new_attr::<rust_hdf5::VarLenUnicode>().shape(()).create("long_name")?.write_string(text)
+}
+
+/// Whether all readers can take this for a variable's name.
+fn is_name(name: &str) -> bool {
+    let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 const BAD_NAME: &str = "cannot name a variable: use letters, digits and _";
@@ -426,6 +487,16 @@ pub enum DrawsFileError {
         name: String,
         /// Whether another variable has it.
         taken: bool,
+    },
+    /// Names do not cover the coordinates.
+    #[error(
+        "the parameters have {found} coordinates, the target {expected}: name all, or several by Parameter::vector"
+    )]
+    Parameters {
+        /// Coordinates with a name.
+        found: usize,
+        /// Coordinates of a point.
+        expected: usize,
     },
     /// The system refused.
     #[error("cannot write {}: {source}", path.display())]

@@ -3,9 +3,9 @@
 //! A piece is its number of draws, a checksum, and for each ensemble points, log densities and replicas.
 //! A checkpoint says how many bytes belong to it: what a crash left behind them is cut off.
 
-use crate::config::Config;
 use crate::error::JobError;
 use crate::files::checksum;
+use crate::problem::Problem;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
@@ -162,8 +162,8 @@ impl StoredDraws {
 
     /// What alarms are judged by, and what chemists look at: all draws of a molecule, and of other targets at
     /// most 2¹⁷, evenly spread.
-    pub fn judged(&self, config: &Config) -> Result<Vec<Draws>, JobError> {
-        let most = if config.target.is_molecule() { usize::MAX } else { MOST_JUDGED };
+    pub fn judged(&self, problem: &Problem) -> Result<Vec<Draws>, JobError> {
+        let most = if problem.molecule.is_some() { usize::MAX } else { MOST_JUDGED };
         let stride = self.draws().div_ceil(most).max(1);
         let of = |ensemble: usize| {
             let mut out = Draws::default();

@@ -1,11 +1,57 @@
 //! What can go wrong with a job, and whose fault it is.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 /// Why a job stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// The input was wrong: exit code 2.
+    /// A config's text cannot be read: exit code 2.
+    #[error("{0}")]
+    Text(String),
+    /// A field has a value that cannot be: exit code 2.
+    #[error("{key} = {value} is impossible: {reason}")]
+    Setting {
+        /// The field.
+        key: String,
+        /// Its value.
+        value: String,
+        /// Why not, and what would be right.
+        reason: String,
+    },
+    /// A field has a value that cannot be together with another: exit code 2.
+    #[error("{key} = {value} is impossible {with}: {reason}")]
+    Combination {
+        /// The field.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What it does not go with, as in `for kind = "none"`.
+        with: String,
+        /// Why not, and what would be right.
+        reason: String,
+    },
+    /// A name that is none of those known: exit code 2.
+    #[error("{key} = \"{value}\" is not known; known are {}.{}", quoted(known), hint(value, known))]
+    Unknown {
+        /// What was named.
+        key: String,
+        /// How.
+        value: String,
+        /// What it could be.
+        known: Vec<String>,
+    },
+    /// Something belongs elsewhere: exit code 2.
+    #[error("{what} {} {to}, not {here}", if what.contains(" and ") { "belong to" } else { "belongs to" })]
+    Belongs {
+        /// A field or two.
+        what: String,
+        /// Where they would be right.
+        to: String,
+        /// Where they were found.
+        here: String,
+    },
+    /// The input was wrong in another way: exit code 2.
     #[error("{0}")]
     Config(String),
     /// A file could not be read or written.
@@ -18,23 +64,35 @@ pub enum JobError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// What went wrong in a file.
+    #[error("{}: {cause}", path.display())]
+    In {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong.
+        cause: Box<JobError>,
+    },
     /// Stopped before the first draw.
     #[error("stopped before sampling began: there is nothing to report")]
     Interrupted,
     /// Stopped on request, with a checkpoint.
-    #[error("stopped on request; go on with: sterna resume {}", folder.display())]
+    #[error("stopped on request; go on with: {}", again(folder, *own))]
     Stopped {
         /// The run folder.
         folder: PathBuf,
+        /// Whether the target lives in a program of its own.
+        own: bool,
     },
     /// The target, or a transport, panicked.
     #[error("the target or the transport panicked: {0}")]
     Panicked(String),
     /// A run under way came to grief.
-    #[error("{cause}\nwhat was checkpointed is safe; once the cause is gone, go on with: sterna resume {}", folder.display())]
+    #[error("{cause}\nwhat was checkpointed is safe; once the cause is gone, go on with: {}", again(folder, *own))]
     Halted {
         /// The run folder.
         folder: PathBuf,
+        /// Whether the target lives in a program of its own.
+        own: bool,
         /// What happened.
         cause: Box<JobError>,
     },
@@ -54,7 +112,9 @@ impl JobError {
     pub fn exit_code(&self) -> i32 {
         use sterna::Error::*;
         match self {
-            Self::Config(_) | Self::File { .. } => 2,
+            Self::Text(_) | Self::Setting { .. } | Self::Combination { .. } | Self::Unknown { .. } => 2,
+            Self::Belongs { .. } | Self::Config(_) | Self::File { .. } => 2,
+            Self::In { cause, .. } => cause.exit_code(),
             Self::Draws(_) => 1,
             Self::Sampler(
                 Dimension { .. } | BadStart { .. } | NoStart { .. } | Setting { .. } | Schedule(_) | Saved(_),
@@ -68,6 +128,65 @@ impl JobError {
     pub fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { action, path, source }
+    }
+
+    /// Says in which file it was wrong.
+    pub fn within(path: impl Into<PathBuf>) -> impl FnOnce(Self) -> Self {
+        let path = path.into();
+        move |cause| Self::In { path, cause: Box::new(cause) }
+    }
+
+    /// A value that cannot be.
+    pub fn setting(key: &str, value: impl Display, reason: impl Into<String>) -> Self {
+        Self::Setting { key: key.into(), value: value.to_string(), reason: reason.into() }
+    }
+
+    /// A value that cannot be together with another.
+    pub fn combination(
+        key: &str,
+        value: impl Display,
+        with: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Self {
+        let (key, value) = (key.into(), value.to_string());
+        Self::Combination { key, value, with: with.into(), reason: reason.into() }
+    }
+
+    /// A field that only molecules have, found at a target of this kind.
+    pub fn of_molecules(what: &str, kind: &str) -> Self {
+        Self::Belongs { what: what.into(), to: "molecules".into(), here: format!("to \"{kind}\"") }
+    }
+}
+
+/// Checks a name against the known ones.
+pub fn known(key: &str, value: &str, names: &[&str]) -> Result<(), JobError> {
+    if names.contains(&value) {
+        return Ok(());
+    }
+    let known = names.iter().map(|name| name.to_string()).collect();
+    Err(JobError::Unknown { key: key.into(), value: value.into(), known })
+}
+
+/// The name that was probably meant.
+pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
+    scored.filter(|(distance, name)| *distance <= name.len().max(3) / 2).min().map(|(_, name)| name)
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+}
+
+fn hint(value: &str, known: &[String]) -> String {
+    nearest(value, known.iter().map(String::as_str))
+        .map_or(String::new(), |name| format!(" Did you mean \"{name}\"?"))
+}
+
+/// How a run goes on.
+fn again(folder: &Path, own: bool) -> String {
+    match own {
+        true => format!("the program that began it, with Job::resume({:?}, …)", folder.display().to_string()),
+        false => format!("sterna resume {}", folder.display()),
     }
 }
 

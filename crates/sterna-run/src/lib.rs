@@ -5,7 +5,6 @@ pub mod alarms;
 pub mod bench;
 #[cfg(feature = "cuda")]
 mod bench_cuda;
-pub mod builtin;
 pub mod checkpoint;
 pub mod chemistry;
 pub mod config;
@@ -13,6 +12,7 @@ pub mod draws_file;
 pub mod draws_store;
 mod error;
 pub mod evaluate;
+pub mod explorers;
 pub mod files;
 pub mod fuzz;
 pub mod job;
@@ -20,19 +20,23 @@ pub mod library;
 pub mod molecules;
 pub mod payoff;
 pub mod points_file;
+pub mod problem;
 mod process;
 pub mod progress;
+pub mod references;
 pub mod report;
 pub mod reproduce;
 pub mod stopwatch;
 pub mod summary;
+pub mod targets;
 pub mod traces;
 pub mod verify;
 
 pub use alarms::Alarm;
 pub use config::Config;
 pub use error::JobError;
-pub use job::{Changes, Observer, Progress, resume, run, sample};
+pub use job::{Changes, Job, Observer, Progress, resume, run, sample};
+pub use problem::{Parameter, Problem};
 pub use summary::Summary;
 
 /// The built-in demo: a target on which plain swaps hardly bring a round trip.

@@ -3,7 +3,6 @@
 //! A library may do anything, so it is first loaded and asked for one point in a process of its own: if that
 //! one crashes, this one says so and lives on.
 
-use crate::config::{Config, TargetConfig};
 use crate::error::JobError;
 use libloading::{Library, Symbol};
 use serde_json::json;
@@ -46,44 +45,23 @@ pub fn probe_with(program: PathBuf) {
     let _ = PROBE.set(program);
 }
 
-/// The config with its library named from the root, so that the run goes on from any folder.
-pub fn with_absolute_path(config: &Config) -> Config {
-    let mut config = config.clone();
-    if let Some(library) = &mut config.target.library
-        && let Ok(path) = std::path::absolute(&*library)
-        && let Ok(path) = path.into_os_string().into_string()
-    {
-        *library = path;
-    }
-    config
-}
-
 fn wrong(path: &Path, what: impl std::fmt::Display) -> JobError {
     JobError::Config(format!("target.library = {:?}: {what}", path.display().to_string()))
 }
 
 impl LibraryTarget {
-    /// Tries the library that a config names, then loads it.
-    pub fn load(config: &TargetConfig) -> Result<Self, JobError> {
-        let Some(library) = &config.library else {
-            return Err(JobError::Config(
-                "target.kind = \"library\" needs target.library, the path of a shared library".into(),
-            ));
-        };
-        if config.precision.is_some() || config.mean.is_some() {
-            return Err(JobError::Config(
-                "target.precision and target.mean belong to kind = \"normal\", not \"library\"".into(),
-            ));
-        }
+    /// Tries a library, then loads it; the function is [`SYMBOL`] and the dimension the library's own where they are not
+    /// given.
+    pub fn load(library: &str, symbol: Option<&str>, dim: Option<usize>) -> Result<Self, JobError> {
         let path = std::path::absolute(library).map_err(JobError::file("find", library))?;
         if !path.is_file() {
             return Err(wrong(&path, "there is no such file"));
         }
-        let symbol = config.symbol.as_deref().unwrap_or(SYMBOL);
+        let symbol = symbol.unwrap_or(SYMBOL);
         if let Some(program) = PROBE.get() {
-            try_elsewhere(program, &path, symbol, config.dim)?;
+            try_elsewhere(program, &path, symbol, dim)?;
         }
-        Self::open(&path, symbol, config.dim)
+        Self::open(&path, symbol, dim)
     }
 
     fn open(path: &Path, symbol: &str, dim: Option<usize>) -> Result<Self, JobError> {
@@ -121,10 +99,19 @@ impl LibraryTarget {
     }
 
     /// Calls the function for whole rows.
+    ///
+    /// # Panics
+    /// If the lengths are not those of as many points: C would write beyond them.
     fn call(&self, x: &[f64], log_density: &mut [f64], score: &mut [f64]) -> c_int {
         let rows = log_density.len();
-        debug_assert!(x.len() == rows * self.dim && score.len() == x.len());
-        // SAFETY: the slices have the lengths that the header promises, and live through the call.
+        assert!(
+            rows.checked_mul(self.dim) == Some(x.len()) && score.len() == x.len(),
+            "{} coordinates and {} of the score are not {rows} points of dimension {}",
+            x.len(),
+            score.len(),
+            self.dim
+        );
+        // SAFETY: the slices have the lengths that the header promises, as just checked, and live through the call.
         unsafe { (self.evaluate)(rows, self.dim, x.as_ptr(), log_density.as_mut_ptr(), score.as_mut_ptr()) }
     }
 }
@@ -135,6 +122,10 @@ impl Target for LibraryTarget {
     }
 
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
+        let found = if x.dim() == self.dim { out.score.dim() } else { x.dim() };
+        if found != self.dim {
+            return Err(sterna::Error::Dimension { what: "a point", found, expected: self.dim });
+        }
         if x.rows() == 0 {
             return Ok(());
         }
@@ -191,4 +182,40 @@ pub fn probe(path: &Path, symbol: &str, dim: Option<usize>) -> Result<(), JobErr
     // A failure at the origin is the target's business: it may be nowhere near its support.
     target.call(&vec![0.0; target.dim], &mut [0.0], &mut vec![0.0; target.dim]);
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" fn nothing(_: usize, _: usize, _: *const f64, _: *mut f64, _: *mut f64) -> c_int {
+        0
+    }
+
+    fn target() -> LibraryTarget {
+        LibraryTarget {
+            evaluate: nothing,
+            dim: 2,
+            log_z: None,
+            path: "none".into(),
+            symbol: "nothing".into(),
+            _library: libloading::os::unix::Library::this().into(),
+        }
+    }
+
+    #[test]
+    fn points_of_another_dimension_are_refused() {
+        let x = Batch::zeros(3, 2);
+        assert!(target().evaluate(&x, &mut Evaluation::zeros(3, 2)).is_ok());
+        assert!(target().evaluate(&Batch::zeros(3, 4), &mut Evaluation::zeros(3, 4)).is_err());
+        assert!(target().evaluate(&x, &mut Evaluation::zeros(3, 1)).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "are not 5 points of dimension 2")]
+    fn room_for_another_number_of_points_never_reaches_the_library() {
+        let mut out = Evaluation::zeros(3, 2);
+        out.log_density = vec![0.0; 5];
+        let _ = target().evaluate(&Batch::zeros(3, 2), &mut out);
+    }
 }

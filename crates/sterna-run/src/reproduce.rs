@@ -247,7 +247,7 @@ fn number_at(value: &serde_json::Value, key: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{accelerators, builtin};
+    use crate::accelerators;
 
     #[test]
     fn a_name_means_one_cell_whoever_asks_for_it() {
@@ -256,14 +256,14 @@ mod tests {
             let named = |name: &str| all.iter().find(|c| c.name == name);
             for cell in Experiment::ALL.iter().flat_map(|e| e.cells(budget)) {
                 assert!(named(&cell.name) == Some(&cell), "{} is two things", cell.name);
-                cell.config.settings().expect("a cell can be run");
+                let problem = cell.config.problem().expect("a target of the paper");
+                cell.config.settings(&problem).expect("a cell can be run");
                 if cell.transport_of.is_none() {
-                    let target = builtin::target(&cell.config.target).expect("a target of the paper");
-                    accelerators::plan(&cell.config, target).map(drop).expect("a cell can be run");
+                    accelerators::plan(&problem, &cell.config).map(drop).expect("a cell can be run");
                 }
                 let Some(source) = &cell.transport_of else { continue };
                 let maker = named(&source.cell).expect("made by some experiment");
-                assert!(maker.config.trains() && maker.as_source() == *source, "{}", cell.name);
+                assert!(maker.config.accelerator.trains() && maker.as_source() == *source, "{}", cell.name);
             }
         }
     }

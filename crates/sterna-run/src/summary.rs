@@ -4,6 +4,7 @@ pub mod number;
 
 mod cost;
 mod log_z;
+mod quantity;
 mod setup;
 mod swaps;
 mod target_chain;
@@ -12,6 +13,7 @@ mod training;
 
 pub use cost::{Cost, Evaluations};
 pub use log_z::{LogZ, PairRatio};
+pub use quantity::Quantity;
 pub use setup::{About, AcceleratorName, Setup, TargetName};
 pub use swaps::{LocalBarrier, Normalised, Swaps};
 pub use target_chain::{BadDensities, BadDensity, Ess, Expectations, ExplorerSummary, Moves, TargetChain};
@@ -21,6 +23,7 @@ pub use training::Training;
 use crate::alarms::{Alarm, Code, Evidence};
 use crate::chemistry::{Molecule, Observed};
 use crate::error::JobError;
+use crate::problem::Observable;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -69,6 +72,12 @@ pub struct Summary {
     /// What the draws say.
     #[serde(flatten)]
     pub target_chain: TargetChain,
+    /// Parameters, where they have names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<Quantity>,
+    /// The problem's own functions of a draw, where it has some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observables: Vec<Quantity>,
     /// What local moves did.
     #[serde(flatten)]
     pub moves: Moves,
@@ -93,6 +102,8 @@ pub struct Findings<'a> {
     pub times: &'a Times,
     /// Draws of each ladder, or some of them evenly spread: what alarms look at.
     pub draws: &'a [Draws],
+    /// Functions of a draw that the problem watches.
+    pub observables: &'a [Observable],
     /// What chemists look at, where the target is a molecule, or why there is nothing to see.
     pub observed: Result<Option<&'a Observed>, &'a JobError>,
 }
@@ -134,6 +145,8 @@ impl Summary {
             swaps: Swaps::of(&setup, &results, times),
             log_z: LogZ::of(&results),
             target_chain: TargetChain::of(&results, molecule.as_ref()),
+            parameters: Quantity::parameters(&about.parameters, &results, findings.draws),
+            observables: Quantity::observables(findings.observables, setup.target.dim, findings.draws),
             moves: Moves::of(&results),
             cost: Cost::of(about, &setup, run, &results, times),
             training: Training::report(run).map(Training::of),

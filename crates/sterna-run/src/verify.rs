@@ -5,9 +5,9 @@
 //! E_P[σ(l − c) a] = E_Q[σ(c − l) a], with l the log-weight of a path and c = log Zₙ/Zₙ₋₁.
 
 use crate::accelerators::{self, Plan};
-use crate::builtin;
-use crate::config::Config;
+use crate::config::{Config, Count};
 use crate::error::JobError;
+use crate::problem::Problem;
 use std::sync::Arc;
 use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
 use sterna::accelerators::Identity;
@@ -26,15 +26,15 @@ const COPIES: usize = 16;
 const SNAPSHOTS: u64 = 400;
 const ITERATIONS_BETWEEN: u64 = 4;
 
-/// Checks a config.
-pub fn verify(config: &Config) -> Result<Verdict, JobError> {
+/// Checks a problem and the accelerator that a config gives it.
+pub fn verify(problem: &Problem, config: &Config) -> Result<Verdict, JobError> {
     let mut config = config.clone();
     config.chains.ensembles = COPIES;
-    if matches!(config.chains.count, crate::config::Count::Word(_)) {
-        config.chains.count = crate::config::Count::Number(10);
+    if config.chains.count == Count::Auto {
+        config.chains.count = Count::Number(10);
     }
-    let plan = accelerators::plan(&config, builtin::target(&config.target)?)?;
-    verify_plan(plan, config.settings()?, |accelerator| accelerator)
+    let plan = accelerators::plan(problem, &config)?;
+    verify_plan(plan, config.settings(problem)?, |accelerator| accelerator)
 }
 
 /// Checks a path and its accelerator, once this has been replaced: by itself, or by a broken twin.

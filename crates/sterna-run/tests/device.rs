@@ -54,7 +54,8 @@ fn what_a_gpu_cannot_do_is_refused() {
         // Even where the CPU may stand in: it is not a GPU that lacks.
         for fallback in ["false", "true"] {
             let more = [more, &[("run.fallback", fallback)]].concat();
-            let error = sterna_run::run(&config(&more), &at, &mut ()).unwrap_err();
+            let config = Config::parse(SMALL, &more);
+            let error = config.and_then(|config| sterna_run::run(&config, &at, &mut ())).unwrap_err();
             let message = error.to_string();
             assert_eq!(error.exit_code(), 2, "{message}");
             for part in parts {

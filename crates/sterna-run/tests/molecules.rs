@@ -12,10 +12,10 @@ use sterna::{Batch, Points};
 use sterna_molecule::{InnerMap, TemperedPath};
 use sterna_molecule_neural::{FrozenMoleculeFlow, TrainMoleculeFlow};
 use sterna_neural::{Hidden, Training};
+use sterna_run::accelerators;
 use sterna_run::accelerators::Plan;
 use sterna_run::config::Config;
 use sterna_run::verify::verify_plan;
-use sterna_run::{accelerators, builtin};
 use sterna_testkit::Verdict;
 use sterna_testkit::broken::{Broken, Fault};
 
@@ -37,8 +37,9 @@ fn config(text: &str) -> Config {
 
 fn verify(text: &str, replace: impl Fn(Arc<dyn Accelerator>) -> Arc<dyn Accelerator>) -> Verdict {
     let config = config(text);
-    let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
-    verify_plan(plan, config.settings().unwrap(), replace).unwrap()
+    let problem = config.problem().unwrap();
+    let plan = accelerators::plan(&problem, &config).unwrap();
+    verify_plan(plan, config.settings(&problem).unwrap(), replace).unwrap()
 }
 
 const SCALING: &str = "[accelerator]\nkind = \"scaling\"";
@@ -65,17 +66,18 @@ fn transports_of_molecules_are_sound_and_broken_ones_are_not() {
 
 fn run(text: &str) -> Run {
     let config = config(text);
-    let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
-    Run::accelerated(plan.path, config.settings().unwrap(), plan.acceleration).unwrap()
+    let problem = config.problem().unwrap();
+    let plan = accelerators::plan(&problem, &config).unwrap();
+    Run::accelerated(plan.path, config.settings(&problem).unwrap(), plan.acceleration).unwrap()
 }
 
 #[test]
 fn rows_of_the_table_are_sound_configs() {
     for (name, text) in sterna_run::molecules::TABLE_ROWS {
         let config = Config::parse(text, &sterna_run::molecules::TABLE_SETTINGS).unwrap();
-        config.settings().unwrap();
-        let target = builtin::target(&config.target).unwrap();
-        assert!(accelerators::plan(&config, target).is_ok(), "{name}");
+        let problem = config.problem().unwrap();
+        config.settings(&problem).unwrap();
+        assert!(accelerators::plan(&problem, &config).is_ok(), "{name}");
     }
 }
 
@@ -105,7 +107,7 @@ fn transports_come_back_from_their_records() {
             run.advance(u64::MAX).unwrap();
         }
         let config = config(text);
-        let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
+        let plan = accelerators::plan(&config.problem().unwrap(), &config).unwrap();
         let Acceleration::Fitted(fit) = plan.acceleration else { panic!("nothing is fitted") };
         let fitted = run.fitted().expect("a fit was made");
         let again = fit.rebuild(&fitted.record).unwrap();
@@ -193,7 +195,8 @@ impl InnerMap for WrongSign {
 #[test]
 fn a_trained_flow_from_its_record_is_sound_and_one_with_the_wrong_sign_is_not() {
     let config = Config::parse("[training]\ncollect = 600", &SHORT).unwrap();
-    let molecule = Arc::new(sterna_run::molecules::run_molecule(&config).unwrap());
+    let problem = config.problem().unwrap();
+    let molecule = problem.molecule.clone().unwrap();
     let path = Arc::new(TemperedPath::new(molecule.clone(), 1200.0).unwrap());
     let fit = TrainMoleculeFlow {
         molecule,
@@ -203,7 +206,7 @@ fn a_trained_flow_from_its_record_is_sound_and_one_with_the_wrong_sign_is_not() 
         hidden: Hidden::new(1, 16),
         training: Training { steps: 300, batch: 64, ..Training::default() },
     };
-    let settings = config.settings().unwrap();
+    let settings = config.settings(&problem).unwrap();
     let acceleration = || Acceleration::Fitted(Arc::new(fit.clone()));
     let mut run = Run::accelerated(path.clone(), settings.clone(), acceleration()).unwrap();
     while run.progress().0 != Stage::Sampling {

@@ -2,7 +2,7 @@
 
 use sterna_run::config::Config;
 use sterna_run::verify::verify_plan;
-use sterna_run::{accelerators, builtin, job};
+use sterna_run::{accelerators, job};
 
 const TINY: &str = r#"
 [target]
@@ -119,8 +119,10 @@ fn trained_transports_are_sound() {
             .unwrap();
         let file = at.join("transport.safetensors").display().to_string();
         let config = config(&[("accelerator.transport", &file), ("chains.ensembles", "16")]);
-        let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
-        let verdict = verify_plan(plan, config.settings().unwrap(), |accelerator| accelerator).unwrap();
+        let problem = config.problem().unwrap();
+        let plan = accelerators::plan(&problem, &config).unwrap();
+        let settings = config.settings(&problem).unwrap();
+        let verdict = verify_plan(plan, settings, |accelerator| accelerator).unwrap();
         assert!(verdict.passed(), "{kind} on {target} ({value})\n{verdict}");
     }
 }
@@ -142,8 +144,9 @@ fn a_trial_chooses_the_network() {
     ];
     let config = Config::parse(&many_well, &more).unwrap();
     let parts = || {
-        let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
-        (plan.path, config.settings().unwrap(), plan.acceleration)
+        let problem = config.problem().unwrap();
+        let plan = accelerators::plan(&problem, &config).unwrap();
+        (plan.path, config.settings(&problem).unwrap(), plan.acceleration)
     };
     let until_fitted = |mut run: Run, cut: u64| -> (Vec<u8>, FitReport) {
         while !matches!(run.progress().0, Stage::BurnIn) {
@@ -191,8 +194,9 @@ fn impossible_settings_are_refused_by_name() {
         ("diffusion", "reference.scale", "2.0"),
         ("diffusion", "training.ema", "1.0"),
     ] {
-        let config = config(kind, &[(key, value)]);
-        let error = accelerators::plan(&config, builtin::target(&config.target).unwrap()).err().unwrap();
+        let all = [("accelerator.kind", kind), (key, value)];
+        let planned = Config::parse(TINY, &all).and_then(|c| accelerators::plan(&c.problem()?, &c));
+        let error = planned.err().unwrap();
         assert!(error.to_string().contains(key), "{error}");
     }
 }
@@ -247,9 +251,10 @@ fn a_learned_path_is_used_again() {
     sterna_run::run(&config("diffusion", &[]), &at, &mut ()).unwrap();
     let file = at.join("transport.safetensors").display().to_string();
     let again = |more: &[(&str, &str)]| {
-        let mut all = vec![("accelerator.transport", &file[..]), ("seed", "2")];
+        let mut all =
+            vec![("accelerator.kind", "diffusion"), ("accelerator.transport", &file[..]), ("seed", "2")];
         all.extend(more);
-        job::sample(&config("diffusion", &all), &mut ())
+        Config::parse(TINY, &all).and_then(|config| job::sample(&config, &mut ()))
     };
     for (steps, chains) in [("0", "4"), ("2", "4"), ("5", "7")] {
         let (run, found) = again(&[("accelerator.steps", steps), ("chains.count", chains)]).unwrap();

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Cmcd, CmcdSteps, NormalDrift};
-use sterna_run::config::Config;
+use sterna_run::config::{Config, TargetKind};
 use sterna_run::verify::{combinations, verify_plan};
-use sterna_run::{accelerators, builtin};
+use sterna_run::{Problem, accelerators};
 use sterna_testkit::Verdict;
 use sterna_testkit::broken::{Broken, Fault, Mismatched};
 
@@ -21,8 +21,9 @@ fn verify(text: &str, replace: impl Fn(Arc<dyn Accelerator>) -> Arc<dyn Accelera
         ("run.burn_in", "10"),
     ];
     let config = Config::parse(text, &short).unwrap();
-    let plan = accelerators::plan(&config, builtin::target(&config.target).unwrap()).unwrap();
-    verify_plan(plan, config.settings().unwrap(), replace).unwrap()
+    let problem = config.problem().unwrap();
+    let plan = accelerators::plan(&problem, &config).unwrap();
+    verify_plan(plan, config.settings(&problem).unwrap(), replace).unwrap()
 }
 
 #[test]
@@ -60,7 +61,8 @@ fn faulty_weights_and_end_points_are_caught() {
 #[test]
 fn mismatched_kernels_are_caught() {
     let text = LADDERS[2];
-    let normal = builtin::normal(&Config::parse(text, &[]).unwrap().target).unwrap().unwrap();
+    let TargetKind::Normal(normal) = Config::parse(text, &[]).unwrap().target else { panic!("no normal") };
+    let normal = normal.normal().unwrap();
     let cmcd = |noise: f64, sign: f64| -> Arc<dyn Accelerator> {
         let drift = Arc::new(Signed { inner: NormalDrift::new(normal.clone()), sign });
         Arc::new(Cmcd { steps: CmcdSteps::linear(drift, 2, &[noise; 5]).unwrap() })
@@ -114,7 +116,8 @@ fn a_wrong_score_is_caught() {
         }
     }
     let config = Config::parse("", &[("chains.ensembles", "16"), ("schedule.rounds", "1")]).unwrap();
-    let plan = accelerators::plan(&config, Arc::new(Wrong)).unwrap();
-    let verdict = verify_plan(plan, config.settings().unwrap(), |accelerator| accelerator).unwrap();
+    let problem = Problem::new(Wrong);
+    let plan = accelerators::plan(&problem, &config).unwrap();
+    let verdict = verify_plan(plan, config.settings(&problem).unwrap(), |accelerator| accelerator).unwrap();
     assert!(verdict.violations.iter().any(|v| v.contains("the score is the gradient")), "{verdict}");
 }

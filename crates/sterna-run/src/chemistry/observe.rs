@@ -3,7 +3,9 @@
 use super::{Basins, Chirality, FreeEnergyMap, Molecule, PeptideBond, Population, WatchedSeries};
 use crate::config::Config;
 use crate::error::JobError;
-use crate::molecules::run_molecule;
+use crate::problem::Problem;
+use crate::references::{Ground, Hot};
+use std::sync::Arc;
 use sterna::Schedule;
 use sterna::estimates::effective_sample_size;
 use sterna::records::Draws;
@@ -44,10 +46,12 @@ impl Series {
 }
 
 /// What was seen of a molecule.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Observed {
     /// What the summary tells of it.
     pub molecule: Molecule,
+    /// The molecule in the coordinates of the run.
+    pub coordinates: Arc<sterna_molecule::Molecule>,
     /// Dihedrals and distances of each draw.
     pub series: Vec<Series>,
     /// Free energy over φ and ψ of each residue.
@@ -55,12 +59,15 @@ pub struct Observed {
 }
 
 /// Looks at a molecule's draws; other targets have nothing to show.
-pub fn observe(config: &Config, schedule: &Schedule, draws: &[Draws]) -> Result<Option<Observed>, JobError> {
-    if !config.target.is_molecule() {
+pub fn observe(
+    problem: &Problem,
+    config: &Config,
+    schedule: &Schedule,
+    draws: &[Draws],
+) -> Result<Option<Observed>, JobError> {
+    let Ground::Molecule(Hot { molecule, path }) = config.reference.ground(problem, config)? else {
         return Ok(None);
-    }
-    let molecule = run_molecule(config)?;
-    let refused = |error: sterna_molecule::MoleculeError| JobError::Config(error.to_string());
+    };
     // What is not one bonded molecule has no backbone and no chiral centres to name.
     let backbone = Backbone::find(molecule.system()).unwrap_or_default();
     let centres = ChiralCentre::find(molecule.system()).unwrap_or_default();
@@ -133,14 +140,12 @@ pub fn observe(config: &Config, schedule: &Schedule, draws: &[Draws]) -> Result<
         })
     });
     let (chirality, peptide_bonds) = (chirality.collect(), bonds.collect());
-    let reference = config.reference.temperature.unwrap_or(crate::molecules::REFERENCE_TEMPERATURE);
-    let path =
-        sterna_molecule::TemperedPath::new(std::sync::Arc::new(molecule), reference).map_err(refused)?;
     let betas = schedule.betas();
     let temperatures = betas.iter().map(|&beta| path.temperatures().at(beta)).collect();
     let watched = series.iter().map(Series::watched).collect();
+    let coordinates = molecule.clone();
     let molecule = Molecule { temperatures, residues: basins, chirality, peptide_bonds, series: watched };
-    Ok(Some(Observed { molecule, series, maps }))
+    Ok(Some(Observed { molecule, coordinates, series, maps }))
 }
 
 fn numbered(what: &str, atoms: &[usize]) -> String {

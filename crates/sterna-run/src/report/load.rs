@@ -3,7 +3,7 @@
 
 use crate::chemistry::PhiPsi;
 use crate::error::JobError;
-use crate::summary::Summary;
+use crate::summary::{Quantity, Summary};
 use crate::traces::{Sample, Traces, slowest};
 use rust_hdf5::H5File;
 use serde::Deserialize;
@@ -83,7 +83,9 @@ impl Folder {
         let traces = parsed(text("traces.json"), "traces.json").and_then(sound_traces);
         let traces = traces.map_err(|why| unread.push(why)).ok();
         let wanted = slowest(&summary.target_chain.ess.coordinates);
-        let draws = read_draws(&folder.join("draws.nc"), &wanted).map_err(|why| unread.push(why)).ok();
+        let draws = read_draws(&folder.join("draws.nc"), &wanted, &summary.parameters)
+            .map_err(|why| unread.push(why))
+            .ok();
         let residues = summary.molecule.as_ref().map_or(0, |molecule| molecule.residues.len());
         let angles = (residues > 0).then(|| parsed(text("phi_psi.json"), "phi_psi.json"));
         let angles = angles.and_then(|read| read.map_err(|why| unread.push(why)).ok());
@@ -116,13 +118,16 @@ fn began(log: &str) -> Option<f64> {
     Some(first.time)
 }
 
-/// The given coordinates, evenly thinned.
-fn read_draws(path: &Path, coordinates: &[usize]) -> Result<Columns, String> {
+/// The given coordinates, evenly thinned; `names` of all coordinates are those of their variables, else they are in `x`.
+fn read_draws(path: &Path, coordinates: &[usize], names: &[Quantity]) -> Result<Columns, String> {
     if !path.exists() {
         return Err("draws.nc: there is no such file".into());
     }
     let unreadable = |e: rust_hdf5::Hdf5Error| format!("draws.nc: {e}");
     let file = H5File::open(path).map_err(unreadable)?;
+    if !names.is_empty() {
+        return read_named(&file, coordinates, names);
+    }
     let data = file.dataset("posterior/x").map_err(unreadable)?;
     let shape: [usize; 3] = data.shape()[..].try_into().map_err(|_| "draws.nc: x has no three dimensions")?;
     let [ladders, draws, dim] = shape;
@@ -149,4 +154,37 @@ fn read_draws(path: &Path, coordinates: &[usize]) -> Result<Columns, String> {
         }
     }
     Ok(Columns { coordinates, values })
+}
+
+/// The same where each parameter has a variable of its own: `mu`, or a place in one, `theta[2]`.
+fn read_named(file: &H5File, coordinates: &[usize], names: &[Quantity]) -> Result<Columns, String> {
+    let mut out = Columns::default();
+    for &j in coordinates.iter().filter(|&&j| j < names.len()) {
+        let name = names[j].name.as_str();
+        let (variable, place) = match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
+            Some((variable, place)) => (variable, place.parse::<usize>().ok()),
+            None => (name, None),
+        };
+        let unreadable = |e: rust_hdf5::Hdf5Error| format!("draws.nc: {name}: {e}");
+        let data = file.dataset(&format!("posterior/{variable}")).map_err(unreadable)?;
+        let shape = data.shape();
+        let fits = shape.len() == 2 + usize::from(place.is_some()) && place.is_none_or(|at| at < shape[2]);
+        if !fits || shape.contains(&0) {
+            return Err(format!("draws.nc: {name} has another shape than the summary says"));
+        }
+        let (ladders, draws) = (shape[0], shape[1]);
+        let stride = (ladders * draws).div_ceil(DRAWS).max(1);
+        let mut values = Vec::new();
+        for ladder in 0..ladders {
+            let x: Vec<f64> = match place {
+                Some(at) => data.read_slice(&[ladder, 0, at], &[1, draws, 1]),
+                None => data.read_slice(&[ladder, 0], &[1, draws]),
+            }
+            .map_err(unreadable)?;
+            values.extend(x.into_iter().step_by(stride));
+        }
+        out.coordinates.push(j);
+        out.values.push(values);
+    }
+    Ok(out)
 }

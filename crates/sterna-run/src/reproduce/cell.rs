@@ -48,11 +48,11 @@ impl Cell {
     pub fn cost(&self) -> f64 {
         let config = &self.config;
         let chains = if let Count::Number(n) = config.chains.count { n as f64 } else { 10.0 };
-        let steps = 1.0 + config.accelerator.steps.unwrap_or(1) as f64;
-        let network = self.transport_of.is_some() || config.trains();
+        let steps = 1.0 + config.accelerator.steps().unwrap_or(1) as f64;
+        let network = self.transport_of.is_some() || config.accelerator.trains();
         let iterations = (config.run.iterations as f64 + 2e4) * config.chains.ensembles as f64;
         let sampling = iterations * chains * if network { 0.3 * steps } else { 0.1 } / 1e5;
-        let training = if config.trains() { 40.0 + 20.0 * steps } else { 0.0 };
+        let training = if config.accelerator.trains() { 40.0 + 20.0 * steps } else { 0.0 };
         sampling + training * config.training.steps.map_or(1.0, |n| (n as f64 / 6000.0).min(1.0))
     }
 }
@@ -150,7 +150,7 @@ pub fn measure(cell: &Cell, folder: &Path, observer: &mut dyn job::Observer) -> 
         false => job::run(&cell.config, &run_folder, observer)?,
     };
     if !summary.finished {
-        return Err(JobError::Stopped { folder: run_folder });
+        return Err(JobError::Stopped { folder: run_folder, own: false });
     }
     let Finished { run, draws, summary } = job::finished(&run_folder)?;
     let dim = run.sampler().path.dim();
@@ -166,7 +166,7 @@ pub fn measure(cell: &Cell, folder: &Path, observer: &mut dyn job::Observer) -> 
     }
     if keep.distances {
         kept.distances = distances(draws.iter().flat_map(|d| d.x.chunks_exact(dim)));
-        if cell.config.accelerator.kind != "none" {
+        if cell.config.accelerator.kind() != "none" {
             let plain = job::plain_samples(&run, PLAIN)?;
             kept.plain_distances = distances(plain.iter_rows());
         }

@@ -55,6 +55,8 @@ pub(crate) fn sound() -> Summary {
             expectations: Expectations { mean: vec![0.0], standard_error: vec![0.01] },
             ess: Ess { minimum: 500.0, coordinates: vec![500.0] },
         },
+        parameters: Vec::new(),
+        observables: Vec::new(),
         moves: Moves {
             explorer: ExplorerSummary { acceptance: vec![0.5, 0.9, 0.9, 0.9, 0.9], step_size: vec![0.1; 5] },
             bad_densities: BadDensities::default(),

@@ -10,9 +10,11 @@ use crate::{Batch, Error, Result};
 pub type Diffusion = Gaussian<DiffusionSteps>;
 
 /// How the time reversal is discretised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Integrator {
     /// Exact noising kernel, exponential integrator back.
+    #[default]
     Exponential,
     /// Euler and Maruyama, the rate taken at the later time of a step in both directions, where it
     /// is finite.

@@ -28,6 +28,7 @@ impl StepSize {
 
 /// What the schedule is tuned on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Criterion {
     /// The local barrier λ(β), which does not saturate.
     Barrier,

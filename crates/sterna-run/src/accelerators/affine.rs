@@ -1,0 +1,50 @@
+//! `kind = "affine"`: means and covariances of neighbouring chains are matched; on molecules, in internal coordinates.
+
+use super::{Kind, Plan, Planned, fitted_to, steps};
+use crate::error::JobError;
+use crate::references::Ground;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use sterna::acceleration::{Acceleration, FitAffine};
+use sterna_molecule::FitConditionalAffine;
+
+/// Fields of `kind = "affine"`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Affine {
+    /// K, which is 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// What is matched.
+    pub covariance: Covariance,
+}
+
+/// What an affine map matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Covariance {
+    /// Variances.
+    #[default]
+    Diagonal,
+    /// Covariances.
+    Full,
+}
+
+impl Kind for Affine {
+    fn plan(&self, job: &Planned) -> Result<Plan, JobError> {
+        let steps = steps("affine", self.steps, 1, 1..=1)?;
+        let density = match &job.ground {
+            Ground::Density(density) => density,
+            Ground::Molecule(hot) => {
+                let (molecule, temperatures) = (hot.molecule.clone(), hot.path.temperatures());
+                return fitted_to(hot, Arc::new(FitConditionalAffine { molecule, temperatures }), steps);
+            }
+        };
+        let fit = FitAffine { full: self.covariance == Covariance::Full };
+        Ok(Plan { path: density.path()?, acceleration: Acceleration::Fitted(Arc::new(fit)), steps })
+    }
+
+    fn steps(&self) -> Option<usize> {
+        self.steps
+    }
+}

@@ -1,0 +1,137 @@
+//! `kind = "diffusion"`: a diffusion path, known or learned, and K steps along it (§5.3).
+
+use super::networks::{APART, Shape, better_of, impossible, particles, size, training};
+use super::{Kind, Plan, Planned, kept, refuse_transport, steps};
+use crate::config::TargetKind;
+use crate::error::{JobError, known};
+use crate::references::{Density, Ground};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use sterna::acceleration::Acceleration;
+use sterna::accelerators::{DiffusionSteps, Integrator};
+use sterna::paths::Diffused;
+use sterna_neural::{DiffusionSize, Hidden, TrainDiffusion, with_stand_in};
+
+/// Steps of an energy model's training; half as many where it sees coordinates apart.
+const TRAINING_STEPS: u64 = 24_000;
+
+/// How far a path that sees coordinates apart must lead, in round trips on held-out samples, to be preferred. Learned paths
+/// did by 1.26 on ManyWell-32 and by 1.01 on GMM-10 after 2000 steps, and there held-out samples flatter the other, whose
+/// chains leave them (K = 5, 10 chains, seed 1).
+const LEAD: f64 = 1.1;
+
+/// Fields of `kind = "diffusion"`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Diffusion {
+    /// K, 5 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// A `transport.safetensors` of an earlier run, used with any K and any number of chains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// `exact`, where the target knows its own diffusion (gmm, normal); trained if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<ScoreChoice>,
+    /// `exponential` or `euler`.
+    pub integrator: Integrator,
+}
+
+/// Scores that are not trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScoreChoice {
+    /// Where the target knows it.
+    Exact,
+}
+
+impl Kind for Diffusion {
+    fn plan(&self, job: &Planned) -> Result<Plan, JobError> {
+        let Ground::Density(density) = &job.ground else {
+            refuse_transport(&self.transport)?;
+            known("accelerator.kind", "diffusion", &["none", "scaling", "affine", "flow", "cmcd"])?;
+            unreachable!("it is none of these")
+        };
+        if let Some(file) = &self.transport {
+            if self.score.is_some() {
+                return Err(JobError::Config(
+                    "accelerator.score and accelerator.transport exclude each other".into(),
+                ));
+            }
+            return kept::plan(job, density, file);
+        }
+        density.must_be_standard("with a diffusion", "it starts at N(0, I)")?;
+        if self.score.is_none() {
+            return self.trained(job, density);
+        }
+        match Diffused::exact(density.target.clone()) {
+            Some(path) => self.along(path),
+            None => Err(JobError::Config(format!(
+                "accelerator.score = \"exact\" needs a target that knows its own diffusion (gmm, normal), not \"{}\"",
+                job.problem.kind.kind()
+            ))),
+        }
+    }
+
+    fn steps(&self) -> Option<usize> {
+        self.steps
+    }
+
+    fn trains(&self) -> bool {
+        self.score.is_none() && self.transport.is_none()
+    }
+
+    fn collect(&self, _: bool) -> u64 {
+        50_000
+    }
+
+    fn transport(&mut self) -> Option<&mut Option<String>> {
+        Some(&mut self.transport)
+    }
+}
+
+impl Diffusion {
+    /// Along a diffusion path that is known before the run.
+    pub(super) fn along(&self, path: Diffused) -> Result<Plan, JobError> {
+        let steps = self.allowed_steps()?;
+        let acceleration = match steps {
+            0 => Acceleration::None,
+            _ => {
+                let steps = DiffusionSteps::new(steps, self.integrator)?;
+                Acceleration::Given(Arc::new(sterna::accelerators::Diffusion { steps }))
+            }
+        };
+        Ok(Plan { path: Arc::new(path), acceleration, steps })
+    }
+
+    fn trained(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
+        let (path, target, config) = (density.path()?, density.target.clone(), job.config);
+        let particles = particles(job)?;
+        let graph = job.problem.in_graphs();
+        let (steps, integrator) = (self.allowed_steps()?, self.integrator);
+        let is_many_well = matches!(job.problem.kind, TargetKind::ManyWell(_));
+        // Waves of the coordinates help where modes are many in few dimensions; in more they lead chains astray.
+        let waves = if target.dim() > 16 { 0 } else { 3 };
+        let settings = |apart: bool| training(config, TRAINING_STEPS / if apart { 2 } else { 1 }, 0);
+        let acceleration = better_of(config, particles, LEAD, settings, |Shape { apart, .. }, training| {
+            let (layers, width) = match particles {
+                Some(_) => size(config, (3, 16), (3, 128))?,
+                None if apart => size(config, APART.0, APART.1)?,
+                None if is_many_well => size(config, (3, 128), (3, 256))?,
+                None => size(config, (3, 96), (3, 128))?,
+            };
+            let hidden = Hidden::new(layers, width);
+            let size = DiffusionSize { steps, integrator, hidden, waves, particles, apart };
+            let make = |training| {
+                let fit = TrainDiffusion::new(path.clone(), target.clone(), size, training)?;
+                Ok(fit.with_recorded(graph.clone()))
+            };
+            with_stand_in(training, make).map_err(impossible)
+        })?;
+        Ok(Plan { path, acceleration, steps })
+    }
+
+    fn allowed_steps(&self) -> Result<usize, JobError> {
+        steps("diffusion", self.steps, 5, 0..=10_000)
+    }
+}

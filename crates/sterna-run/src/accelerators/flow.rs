@@ -1,0 +1,90 @@
+//! `kind = "flow"`: a trained normalising flow (§5.1); on molecules, inside the affine transport.
+
+use super::networks::{impossible, size, training};
+use super::{Kind, Plan, Planned, fitted_to, kept, refuse_transport, steps};
+use crate::error::JobError;
+use crate::references::{Density, Ground, Hot};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use sterna::acceleration::Acceleration;
+use sterna_molecule_neural::TrainMoleculeFlow;
+use sterna_neural::{Compute, FlowSize, Hidden, TrainFlow, with_stand_in};
+
+/// Steps of training, and on molecules those of each round.
+const STEPS: u64 = 6000;
+const STEPS_ON_MOLECULES: u64 = 2500;
+
+/// Fields of `kind = "flow"`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Flow {
+    /// K, which is 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// A `transport.safetensors` of an earlier run, used on the schedule it was made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+}
+
+impl Kind for Flow {
+    fn plan(&self, job: &Planned) -> Result<Plan, JobError> {
+        match &job.ground {
+            Ground::Molecule(hot) => self.on_molecule(job, hot),
+            Ground::Density(density) => match &self.transport {
+                Some(file) => kept::plan(job, density, file),
+                None => self.trained(job, density),
+            },
+        }
+    }
+
+    fn steps(&self) -> Option<usize> {
+        self.steps
+    }
+
+    fn trains(&self) -> bool {
+        self.transport.is_none()
+    }
+
+    fn transport(&mut self) -> Option<&mut Option<String>> {
+        Some(&mut self.transport)
+    }
+}
+
+impl Flow {
+    fn trained(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
+        density.must_be_standard("for a trained transport", "its loss knows N(0, I)")?;
+        let steps = steps("flow", self.steps, 1, 1..=1)?;
+        let path = density.path()?;
+        let (layers, width) = size(job.config, (8, 48), (20, 128))?;
+        let size = FlowSize { layers, hidden: Hidden::new(2, width) };
+        let graph = job.problem.in_graphs();
+        let training = training(job.config, STEPS, 0);
+        let fit = with_stand_in(training, |t| TrainFlow::new(path.clone(), graph.clone(), size, t));
+        Ok(Plan { path, acceleration: Acceleration::Fitted(fit.map_err(impossible)?), steps })
+    }
+
+    fn on_molecule(&self, job: &Planned, hot: &Hot) -> Result<Plan, JobError> {
+        refuse_transport(&self.transport)?;
+        let steps = steps("flow", self.steps, 1, 1..=1)?;
+        let (layers, width) = size(job.config, (3, 24), (9, 128))?;
+        let training = training(job.config, STEPS_ON_MOLECULES, 0);
+        if training.compute != Compute::Cpu {
+            // They have no recorded target.
+            return Err(JobError::combination(
+                "training.device",
+                "\"cuda\"",
+                "for molecules",
+                "their flows are trained on the CPU",
+            ));
+        }
+        let fit = TrainMoleculeFlow {
+            molecule: hot.molecule.clone(),
+            temperatures: hot.path.temperatures(),
+            path: hot.path.clone(),
+            layers,
+            hidden: Hidden::new(2, width),
+            training,
+        };
+        fitted_to(hot, Arc::new(fit), steps)
+    }
+}

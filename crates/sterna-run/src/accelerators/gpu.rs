@@ -1,0 +1,66 @@
+//! Burn-in and sampling on a GPU, where the config asks for one.
+
+use super::GpuCannot;
+use crate::config::{Config, TargetKind, word};
+use crate::error::JobError;
+use crate::problem::Problem;
+use crate::references::Ground;
+use std::path::Path;
+use std::sync::Arc;
+use sterna::engine::MakeEngine;
+use sterna_neural::{Compute, LadderEngines};
+
+/// What carries out burn-in and sampling, where the config asks for a GPU, or why that cannot be had.
+pub fn engine_maker(problem: &Problem, config: &Config) -> Result<Option<Arc<dyn MakeEngine>>, JobError> {
+    let r = &config.run;
+    let compute = r.device.compute(r.precision, r.fallback);
+    if compute == Compute::Cpu {
+        return Ok(None);
+    }
+    let wrong = |with: String, why: &str| {
+        let reason = format!("{why}; use run.device = \"cpu\"");
+        Err(JobError::combination("run.device", "\"cuda\"", with, reason))
+    };
+    let Some(graph) = &problem.graph else {
+        let own = matches!(problem.kind, TargetKind::Own(_));
+        let with = format!("for target.kind = \"{}\"", problem.kind.kind());
+        return match own {
+            true => wrong(with, "a GPU samples what is a graph (Problem::with_graph)"),
+            false => wrong(
+                with,
+                "a GPU samples built-in targets alone (gmm, dw4, many-well, normal, funnel, banana)",
+            ),
+        };
+    };
+    if let Ground::Density(density) = config.reference.ground(problem, config)?
+        && let Some((key, value)) = density.unusual
+    {
+        return wrong(format!("with {key} = {value}"), "a GPU starts from N(0, I)");
+    }
+    match config.accelerator.role().on_gpu() {
+        Ok(()) => {}
+        Err(GpuCannot::Kind) => {
+            return wrong(
+                format!("with accelerator.kind = \"{}\"", config.accelerator.kind()),
+                "a GPU makes plain swaps (\"none\") and those of a trained \"cmcd\"",
+            );
+        }
+        Err(GpuCannot::Drift(drift)) => {
+            let with = format!("with accelerator.drift = \"{}\"", word(&drift));
+            return wrong(with, "a GPU knows trained drifts alone");
+        }
+    }
+    let engines = LadderEngines::open(compute, graph.clone());
+    let cure = "run.fallback = true lets the CPU take over";
+    let engines = engines.map_err(|e| JobError::Config(format!("run.device = \"cuda\": {e}; {cure}")))?;
+    let Some(engines) = engines else { return Ok(None) };
+    let engines = match config.accelerator.transport() {
+        Some(file) => {
+            let path = Path::new(&file);
+            let bytes = std::fs::read(path).map_err(JobError::file("read accelerator.transport", path))?;
+            engines.carried_by(bytes.into())
+        }
+        None => engines,
+    };
+    Ok(Some(Arc::new(engines)))
+}

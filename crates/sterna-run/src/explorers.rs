@@ -1,0 +1,67 @@
+//! `[explorer]`: local moves, one file for each kind.
+
+mod hmc;
+mod mala;
+mod step_size;
+
+pub use hmc::Hmc;
+pub use mala::Mala;
+pub use step_size::{Adaptation, Masses, StepSizeConfig};
+
+use crate::config::kinds::kinds;
+use crate::error::JobError;
+use crate::problem::Problem;
+use sterna::run::Settings;
+
+/// What a kind of explorer does.
+pub trait Kind {
+    /// Writes its moves into the settings of a run.
+    fn choose(&self, settings: &mut Settings);
+
+    /// Masses of its moves, where they have some.
+    fn masses(&self) -> Option<Masses> {
+        None
+    }
+
+    /// Molecules: Metropolis moves of each iteration that turn a torsion.
+    fn torsion_moves(&self) -> usize {
+        0
+    }
+}
+
+kinds! {
+    /// Local moves.
+    pub enum ExplorerKind: dyn Kind, by default Hmc {
+        /// Hamiltonian Monte Carlo.
+        Hmc(Hmc) = "hmc",
+        /// The same with one leapfrog step.
+        Mala(Mala) = "mala",
+    }
+}
+
+impl ExplorerKind {
+    /// Writes the moves into the settings of a run on a problem.
+    pub fn choose(&self, problem: &Problem, settings: &mut Settings) -> Result<(), JobError> {
+        if problem.molecule.is_none() {
+            let kind = problem.kind.kind();
+            if self.torsion_moves() > 0 {
+                return Err(JobError::of_molecules("explorer.torsion_moves", kind));
+            }
+            if self.role().masses() == Some(Masses::Atoms) {
+                return Err(JobError::of_molecules("explorer.masses = \"atoms\"", kind));
+            }
+        }
+        self.role().choose(settings);
+        Ok(())
+    }
+
+    /// Whether moves of a molecule have the masses of its atoms.
+    pub fn weighs_atoms(&self) -> bool {
+        self.role().masses() == Some(Masses::Atoms)
+    }
+
+    /// Molecules: Metropolis moves of each iteration that turn a torsion.
+    pub fn torsion_moves(&self) -> usize {
+        self.role().torsion_moves()
+    }
+}

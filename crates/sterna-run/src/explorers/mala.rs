@@ -1,0 +1,53 @@
+//! `kind = "mala"`: Langevin moves with an acceptance test, which are HMC of one leapfrog step.
+
+use super::{Adaptation, Kind, Masses, StepSizeConfig};
+use serde::{Deserialize, Serialize};
+use sterna::run::Settings;
+
+/// Fields of `kind = "mala"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Mala {
+    /// Proposals an iteration.
+    pub steps: usize,
+    /// A number, one per chain, or "adapt".
+    pub step_size: StepSizeConfig,
+    /// Mean acceptance that "adapt" aims at.
+    pub acceptance: f64,
+    /// How "adapt" adapts: `acceptance`, to the one wanted; or `paper`, by factors of 1.2.
+    pub adaptation: Adaptation,
+    /// Masses of the moves: `adapt` (one per coordinate and chain), `unit`, or for molecules `atoms`.
+    pub masses: Masses,
+    /// Molecules: how many Metropolis moves of each iteration turn a torsion.
+    pub torsion_moves: usize,
+}
+
+impl Default for Mala {
+    fn default() -> Self {
+        Self {
+            steps: 1,
+            step_size: StepSizeConfig::Adapt,
+            acceptance: 0.92,
+            adaptation: Adaptation::Acceptance,
+            masses: Masses::Adapt,
+            torsion_moves: 0,
+        }
+    }
+}
+
+impl Kind for Mala {
+    fn choose(&self, settings: &mut Settings) {
+        settings.steps = self.steps;
+        settings.leapfrog_steps = 1;
+        settings.step_size = self.step_size.step_size(self.adaptation, self.acceptance);
+        settings.adapt_masses = self.masses == Masses::Adapt;
+    }
+
+    fn masses(&self) -> Option<Masses> {
+        Some(self.masses)
+    }
+
+    fn torsion_moves(&self) -> usize {
+        self.torsion_moves
+    }
+}

@@ -1,0 +1,176 @@
+//! A run on its way, with what a summary of it needs.
+
+use super::{Observer, Progress};
+use crate::accelerators::Plan;
+use crate::chemistry::{self, Observed};
+use crate::config::{AcceleratorKind, Config, Count, word};
+use crate::error::JobError;
+use crate::problem::Problem;
+use crate::stopwatch::Stopwatch;
+use crate::summary::{About, Findings, Summary, Times};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use sterna::engine::MakeEngine;
+use sterna::path::AnnealingPath;
+use sterna::records::Draws;
+use sterna::run::{Run, Stage};
+
+/// A run with what a summary of it needs.
+pub(super) struct Work {
+    pub problem: Problem,
+    /// With all choices made.
+    pub config: Config,
+    pub about: About,
+    pub run: Run,
+    pub times: Times,
+    /// Iterations at a time.
+    pub block: u64,
+}
+
+impl Work {
+    pub fn begin(
+        problem: Problem,
+        config: &Config,
+        plan: Plan,
+        engine: Option<Arc<dyn MakeEngine>>,
+    ) -> Result<Self, JobError> {
+        let config = resolve_chains(&problem, config, &plan.path)?;
+        let about = about(&problem, &config, plan.steps);
+        let run = Run::accelerated(plan.path, config.settings(&problem)?, plan.acceleration)?;
+        let run = with_engine(run, engine)?;
+        Ok(Self { problem, config, about, run, times: Times::default(), block: 1 })
+    }
+
+    pub fn restore(
+        problem: Problem,
+        config: Config,
+        plan: Plan,
+        engine: Option<Arc<dyn MakeEngine>>,
+        times: Times,
+        state: &[u8],
+    ) -> Result<Self, JobError> {
+        let about = about(&problem, &config, plan.steps);
+        let run = Run::restore(plan.path, config.settings(&problem)?, plan.acceleration, state)?;
+        let run = with_engine(run, engine)?;
+        Ok(Self { problem, config, about, run, times, block: 1 })
+    }
+
+    /// Advances by a block, so that progress shows and an interruption is heard.
+    pub fn advance(&mut self, observer: &mut dyn Observer) -> Result<(), JobError> {
+        let (stage, _, _) = self.run.progress();
+        let clock = Stopwatch::start();
+        // What a panic leaves behind is thrown away: the run goes on from its last checkpoint.
+        let run = AssertUnwindSafe(&mut self.run);
+        let block = self.block;
+        catch_unwind(move || { run }.advance(block))
+            .map_err(|e| JobError::Panicked(panic_message(&*e)))??;
+        let spent = clock.stop();
+        match stage {
+            Stage::Tuning(_) | Stage::Retuning(_) => self.times.tuning += spent,
+            Stage::Collecting => {
+                self.times.collecting += spent;
+                if self.run.plain_stage().is_none() {
+                    self.times.plain += spent;
+                }
+            }
+            Stage::Fitting => self.times.training += spent,
+            _ => self.times.sampling += spent,
+        }
+        let seconds = spent.clock_s;
+        // Blocks of about a twentieth of a second; a step of the next stage may take a thousand times as long.
+        if self.run.progress().0 != stage {
+            self.block = 1;
+        } else if seconds < 0.025 {
+            self.block = (self.block * 2).min(1 << 20);
+        } else if seconds > 0.1 {
+            self.block = (self.block / 2).max(1);
+        }
+        observer.progress(&Progress::of(&self.run));
+        Ok(())
+    }
+
+    /// Dimension and ensembles.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.run.sampler().path.dim(), self.config.chains.ensembles)
+    }
+
+    /// Numbers of draws that are in memory.
+    pub fn waiting_numbers(&self) -> usize {
+        self.run.records().flat_map(|r| &r.draws).map(|d| d.x.len()).sum()
+    }
+
+    /// The summary, with what chemists look at; none before the first draw.
+    pub fn summary(&self, draws: &[Draws]) -> Option<(Summary, Option<Observed>)> {
+        let sampled = self.run.records().next().is_some_and(|r| r.counts.iterations > 0);
+        if !sampled {
+            return None;
+        }
+        let schedule = &self.run.sampler().schedule;
+        let observed = chemistry::observe(&self.problem, &self.config, schedule, draws);
+        let summary = Summary::of(&Findings {
+            about: &self.about,
+            run: &self.run,
+            times: &self.times,
+            draws,
+            observables: &self.problem.observables,
+            observed: observed.as_ref().map(Option::as_ref),
+        });
+        Some((summary, observed.ok().flatten()))
+    }
+}
+
+/// What is known of a run that the run itself does not know.
+fn about(problem: &Problem, config: &Config, steps: usize) -> About {
+    About {
+        target: problem.kind.kind().into(),
+        parameters: problem.coordinate_names(),
+        accelerator: config.accelerator.kind().into(),
+        steps,
+        network_points: match config.accelerator {
+            AcceleratorKind::Diffusion(_) => 0,
+            AcceleratorKind::Flow(_) => 1,
+            _ => steps as u64 + 1,
+        },
+        transport_given: config.accelerator.transport().is_some(),
+        loss: word(&config.training.loss),
+    }
+}
+
+/// The run, with what carries it out where that is not the cores.
+fn with_engine(run: Run, engine: Option<Arc<dyn MakeEngine>>) -> Result<Run, JobError> {
+    Ok(match engine {
+        Some(maker) => run.with_engine(maker)?,
+        None => run,
+    })
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
+}
+
+/// "auto" becomes twice the barrier that a short pilot finds, plus one: about half of all swaps are
+/// then accepted, the most round trips per chain.
+fn resolve_chains(
+    problem: &Problem,
+    config: &Config,
+    path: &Arc<dyn AnnealingPath>,
+) -> Result<Config, JobError> {
+    let mut config = config.clone();
+    if config.chains.count == Count::Auto {
+        config.chains.count = PILOT;
+        let mut settings = config.settings(problem)?;
+        settings.rounds = settings.rounds.max(4);
+        let mut pilot = Run::new(path.clone(), settings)?;
+        while matches!(pilot.progress().0, Stage::Tuning(_)) {
+            pilot.advance(u64::MAX)?;
+        }
+        let barrier = pilot.barrier_curve().last().expect("at least two chains").1;
+        config.chains.count = Count::Number(((2.0 * barrier).ceil() as usize + 1).clamp(2, 500));
+    }
+    Ok(config)
+}
+
+/// Chains of a pilot.
+pub(super) const PILOT: Count = Count::Number(8);

@@ -1,0 +1,92 @@
+//! `[reference]`: where replicas start anew, one file for each kind.
+
+mod auto;
+mod standard_normal;
+mod tempered;
+
+pub use auto::Auto;
+pub use standard_normal::StandardNormal;
+pub use tempered::{TEMPERATURE, Tempered};
+
+use crate::config::Config;
+use crate::config::kinds::kinds;
+use crate::error::JobError;
+use crate::problem::Problem;
+use std::sync::Arc;
+use sterna::Target;
+use sterna::paths::{Geometric, Reference};
+use sterna_molecule::{Molecule, TemperedPath};
+
+/// What a kind of reference does.
+pub trait Kind {
+    /// Where the ladders of a problem stand.
+    fn ground(&self, problem: &Problem, config: &Config) -> Result<Ground, JobError>;
+
+    /// The kind that it comes to for a problem.
+    fn settled(&self, problem: &Problem) -> Result<ReferenceKind, JobError>;
+}
+
+kinds! {
+    /// Where replicas start anew.
+    pub enum ReferenceKind: dyn Kind, by default Auto {
+        /// What suits the target.
+        Auto(Auto) = "auto",
+        /// A normal around the origin.
+        StandardNormal(StandardNormal) = "standard-normal",
+        /// The same energy at a higher temperature.
+        Tempered(Tempered) = "tempered",
+    }
+}
+
+impl ReferenceKind {
+    /// Where the ladders of a problem stand.
+    pub fn ground(&self, problem: &Problem, config: &Config) -> Result<Ground, JobError> {
+        self.role().ground(problem, config)
+    }
+
+    /// The kind that it comes to for a problem.
+    pub fn settled(&self, problem: &Problem) -> Result<Self, JobError> {
+        self.role().settled(problem)
+    }
+}
+
+/// Where ladders stand: what leads from a reference to the target.
+pub enum Ground {
+    /// From a normal to any density.
+    Density(Density),
+    /// From a molecule to itself when it is hot.
+    Molecule(Hot),
+}
+
+/// A density and the normal it is reached from.
+pub struct Density {
+    /// What is sampled.
+    pub target: Arc<dyn Target>,
+    /// Where replicas start anew.
+    pub reference: Reference,
+    /// What makes it another than N(0, I): a field and its value.
+    pub unusual: Option<(&'static str, String)>,
+}
+
+impl Density {
+    /// The geometric path between them.
+    pub fn path(&self) -> Result<Arc<Geometric>, JobError> {
+        Ok(Arc::new(Geometric::new(self.reference.clone(), self.target.clone())?))
+    }
+
+    /// Refuses any reference but N(0, I), `with` something that knows no other.
+    pub fn must_be_standard(&self, with: &str, reason: &str) -> Result<(), JobError> {
+        match &self.unusual {
+            Some((key, value)) => Err(JobError::combination(key, value, with, reason)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A molecule in the coordinates of the run, and its path to a higher temperature.
+pub struct Hot {
+    /// In the coordinates that the run uses: weighted by masses where the moves are to have them.
+    pub molecule: Arc<Molecule>,
+    /// Its path.
+    pub path: Arc<TemperedPath>,
+}

@@ -1,0 +1,48 @@
+//! `kind = "tempered"`: of molecules, the same energy at a higher temperature.
+
+use super::{Ground, Hot, Kind, ReferenceKind};
+use crate::config::Config;
+use crate::error::JobError;
+use crate::molecules;
+use crate::problem::Problem;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use sterna_molecule::{MoleculeError, TemperedPath};
+
+/// Kelvin, where the config does not say.
+pub const TEMPERATURE: f64 = 1200.0;
+
+/// Fields of `kind = "tempered"`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tempered {
+    /// Its temperature in kelvin, 1200 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+}
+
+impl Kind for Tempered {
+    fn ground(&self, problem: &Problem, config: &Config) -> Result<Ground, JobError> {
+        let Some(molecule) = &problem.molecule else {
+            return Err(JobError::of_molecules("reference.kind = \"tempered\"", problem.kind.kind()));
+        };
+        let molecule = molecules::in_run(molecule, &config.explorer);
+        let reference = self.temperature.unwrap_or(TEMPERATURE);
+        if reference <= molecule.temperature() {
+            let reason = format!("it must be higher than the target's, {} K", molecule.temperature());
+            return Err(JobError::setting("reference.temperature", reference, reason));
+        }
+        let moves = config.explorer.torsion_moves();
+        if moves > 32 {
+            return Err(JobError::setting("explorer.torsion_moves", moves, "at most 32 an iteration"));
+        }
+        let refused = |error: MoleculeError| JobError::Config(error.to_string());
+        let path = TemperedPath::new(molecule.clone(), reference).map_err(refused)?;
+        let path = Arc::new(path.with_torsion_moves(moves).map_err(refused)?);
+        Ok(Ground::Molecule(Hot { molecule, path }))
+    }
+
+    fn settled(&self, _: &Problem) -> Result<ReferenceKind, JobError> {
+        Ok(self.clone().into())
+    }
+}

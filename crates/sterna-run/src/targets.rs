@@ -1,0 +1,136 @@
+//! `[target]`: what a config can sample, one file for each kind.
+
+mod alanine_dipeptide;
+mod banana;
+mod dw4;
+mod funnel;
+mod gmm;
+mod library;
+mod many_well;
+mod molecule;
+mod normal;
+mod own;
+
+pub use alanine_dipeptide::AlanineDipeptide;
+pub use banana::Banana;
+pub use dw4::Dw4;
+pub use funnel::Funnel;
+pub use gmm::Gmm;
+pub use library::Library;
+pub use many_well::ManyWell;
+pub use molecule::MoleculeFiles;
+pub use normal::{Normal, Numbers};
+pub use own::Own;
+
+use crate::config::kinds::kinds;
+use crate::error::JobError;
+use crate::problem::Problem;
+use std::path::PathBuf;
+
+/// What a kind of target does.
+pub trait Kind {
+    /// What `sterna targets` says of it.
+    fn about(&self) -> About;
+
+    /// What is sampled.
+    fn problem(&self) -> Result<Problem, JobError>;
+
+    /// Files that it names.
+    fn files(&mut self) -> Vec<&mut PathBuf> {
+        Vec::new()
+    }
+}
+
+/// A line of the list that `sterna targets` prints.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// Which dimensions are possible.
+    pub possible: &'static str,
+    /// What it is.
+    pub about: &'static str,
+}
+
+kinds! {
+    /// What is sampled.
+    pub enum TargetKind: dyn Kind, by default Gmm {
+        /// A mixture of normals.
+        Gmm(Gmm) = "gmm",
+        /// Four particles.
+        Dw4(Dw4) = "dw4",
+        /// Independent double wells.
+        ManyWell(ManyWell) = "many-well",
+        /// A normal.
+        Normal(Normal) = "normal",
+        /// Neal's funnel.
+        Funnel(Funnel) = "funnel",
+        /// A bent normal.
+        Banana(Banana) = "banana",
+        /// Alanine dipeptide, built in.
+        AlanineDipeptide(AlanineDipeptide) = "alanine-dipeptide",
+        /// A molecule from files.
+        Molecule(MoleculeFiles) = "molecule",
+        /// A target in a shared library.
+        Library(Library) = "library",
+        /// A target in a program that uses this library.
+        Own(Own) = "own",
+    }
+}
+
+impl TargetKind {
+    /// What `sterna targets` says of it.
+    pub fn about(&self) -> About {
+        self.role().about()
+    }
+
+    /// What is sampled.
+    pub fn problem(&self) -> Result<Problem, JobError> {
+        Ok(Problem { kind: self.clone(), ..self.role().problem()? })
+    }
+
+    /// Files that it names.
+    pub fn files(&mut self) -> Vec<&mut PathBuf> {
+        self.role_mut().files()
+    }
+
+    fn has(&self, field: &str) -> bool {
+        let known = Self::KNOWN.iter().find(|kind| kind.name == self.kind());
+        known.is_some_and(|kind| (kind.fields)().contains(&field))
+    }
+}
+
+/// Fields of another kind are errors here: a target that ignores one would not be what was meant.
+pub(crate) fn refuse_misplaced(target: &TargetKind, given: &[&str]) -> Result<(), JobError> {
+    let Some(field) = given.iter().find(|field| **field != "kind" && !target.has(field)) else {
+        return Ok(());
+    };
+    let kind = target.kind();
+    let belongs = |what: &str, to: &str| {
+        let here = format!("\"{kind}\"");
+        Err(JobError::Belongs { what: what.into(), to: format!("kind = \"{to}\""), here })
+    };
+    match *field {
+        "precision" | "mean" => belongs("target.precision and target.mean", "normal"),
+        "library" | "symbol" => belongs("target.library and target.symbol", "library"),
+        "system" | "positions" if kind == "alanine-dipeptide" => Err(JobError::Config(format!(
+            "target.{field} belongs to kind = \"molecule\"; alanine dipeptide is built in"
+        ))),
+        "name" => belongs("target.name", "own"),
+        _ => Err(JobError::of_molecules(&format!("target.{field}"), kind)),
+    }
+}
+
+/// The dimension given, or the default; `possible` says in words what `is_possible` tests.
+fn dimension(
+    kind: &str,
+    given: Option<usize>,
+    default: usize,
+    possible: &str,
+    is_possible: fn(usize) -> bool,
+) -> Result<usize, JobError> {
+    let dim = given.unwrap_or(default);
+    if is_possible(dim) && dim <= 1 << 20 {
+        return Ok(dim);
+    }
+    let reason = format!("its dimension must be {possible}");
+    Err(JobError::combination("target.dim", dim, format!("for {kind}"), reason))
+}

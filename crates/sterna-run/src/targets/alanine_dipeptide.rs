@@ -1,0 +1,33 @@
+//! `kind = "alanine-dipeptide"`: the molecule of the paper, built in.
+
+use super::molecule::{check_dimension, refused};
+use super::{About, Kind};
+use crate::error::JobError;
+use crate::problem::Problem;
+use serde::{Deserialize, Serialize};
+
+/// Fields of `kind = "alanine-dipeptide"`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AlanineDipeptide {
+    /// Dimension, which is 63.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dim: Option<usize>,
+    /// Kelvin, 300 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+}
+
+impl Kind for AlanineDipeptide {
+    fn about(&self) -> About {
+        let about = "22 atoms in vacuum (amber14), centre of mass removed; temperature = 300.0";
+        About { possible: "63", about }
+    }
+
+    fn problem(&self) -> Result<Problem, JobError> {
+        let temperature = self.temperature.unwrap_or(super::molecule::TEMPERATURE);
+        let molecule = sterna_molecule::alanine_dipeptide(temperature).map_err(refused)?;
+        check_dimension(self.dim, &molecule)?;
+        Ok(super::molecule::problem(molecule))
+    }
+}

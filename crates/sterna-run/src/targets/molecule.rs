@@ -1,0 +1,77 @@
+//! `kind = "molecule"`: any small molecule in vacuum, from files.
+
+use super::{About, Kind};
+use crate::error::JobError;
+use crate::problem::Problem;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use sterna_molecule::{Molecule, MoleculeError};
+
+/// Kelvin, where the config does not say.
+pub(super) const TEMPERATURE: f64 = 300.0;
+
+/// Fields of `kind = "molecule"`. Names of files are relative to the config's folder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MoleculeFiles {
+    /// Dimension, which follows from the atoms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dim: Option<usize>,
+    /// Kelvin, 300 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// OpenMM's serialized System (XML).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<PathBuf>,
+    /// A file whose first conformation is the start: .pdb, or .json or .csv in nm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions: Option<PathBuf>,
+}
+
+impl Kind for MoleculeFiles {
+    fn about(&self) -> About {
+        let about = "any small molecule in vacuum: system = OpenMM's XML, positions, temperature";
+        About { possible: "3 atoms - 3", about }
+    }
+
+    fn problem(&self) -> Result<Problem, JobError> {
+        let file = |field: &str, file: &Option<PathBuf>, what: &str| {
+            file.clone().ok_or_else(|| {
+                JobError::Config(format!("target.kind = \"molecule\" needs target.{field}: {what}"))
+            })
+        };
+        let system = file("system", &self.system, "the XML that OpenMM's XmlSerializer writes of a System")?;
+        let positions = file("positions", &self.positions, "a .pdb, .json or .csv file to start from")?;
+        let temperature = self.temperature.unwrap_or(TEMPERATURE);
+        let molecule = Molecule::read(system, positions, temperature).map_err(refused)?;
+        check_dimension(self.dim, &molecule)?;
+        Ok(problem(molecule))
+    }
+
+    fn files(&mut self) -> Vec<&mut PathBuf> {
+        [&mut self.system, &mut self.positions].into_iter().flatten().collect()
+    }
+}
+
+/// The molecule in coordinates that know no masses.
+pub(super) fn problem(molecule: Molecule) -> Problem {
+    let molecule = Arc::new(molecule);
+    Problem { molecule: Some(molecule.clone()), ..Problem::shared(molecule) }
+}
+
+/// A molecule that cannot be had is wrong input.
+pub(super) fn refused(error: MoleculeError) -> JobError {
+    JobError::Config(error.to_string())
+}
+
+pub(super) fn check_dimension(given: Option<usize>, molecule: &Molecule) -> Result<(), JobError> {
+    let (atoms, dim) = (molecule.atoms(), 3 * molecule.atoms() - 3);
+    match given.filter(|&given| given != dim) {
+        Some(given) => {
+            let reason = format!("{atoms} atoms without their centre have {dim} coordinates");
+            Err(JobError::setting("target.dim", given, reason))
+        }
+        None => Ok(()),
+    }
+}
