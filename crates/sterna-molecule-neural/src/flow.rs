@@ -6,6 +6,7 @@ use crate::stiff_flow::{StiffFlow, StiffFlowConfig};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sterna::accelerator::Direction;
+use sterna::call::Scratch;
 use sterna::transport::Interval;
 use sterna_molecule::InnerMap;
 use sterna_neural::{Conditions, Cpu, Layout, Parameters, Result, Runner, Value};
@@ -100,6 +101,7 @@ impl FrozenMoleculeFlow {
         soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
+        scratch: &mut Scratch,
     ) -> sterna::Result<()> {
         // The same slices are read before the run and written after it.
         let shared = std::cell::RefCell::new([soft, z]);
@@ -121,7 +123,7 @@ impl FrozenMoleculeFlow {
                 }
             }
         };
-        runner.run(pairs.len(), fill, read).map_err(sterna_neural::into_library)
+        runner.run(pairs.len(), fill, read, scratch).map_err(sterna_neural::into_library)
     }
 }
 
@@ -132,8 +134,9 @@ impl InnerMap for FrozenMoleculeFlow {
         soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
+        scratch: &mut Scratch,
     ) -> sterna::Result<()> {
-        self.apply(&self.forward, pairs, soft, z, log_det)
+        self.apply(&self.forward, pairs, soft, z, log_det, scratch)
     }
 
     fn inverse(
@@ -142,8 +145,9 @@ impl InnerMap for FrozenMoleculeFlow {
         soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
+        scratch: &mut Scratch,
     ) -> sterna::Result<()> {
-        self.apply(&self.inverse, pairs, soft, z, log_det)
+        self.apply(&self.inverse, pairs, soft, z, log_det, scratch)
     }
 }
 
@@ -178,7 +182,7 @@ mod tests {
     fn forward(flow: &FrozenMoleculeFlow, pair: Interval, x: [f64; 8]) -> ([f64; 8], f64) {
         let (mut out, mut log_det) = (x, [0.0]);
         let (soft, z) = out.split_at_mut(3);
-        flow.forward(&[pair], soft, z, &mut log_det).unwrap();
+        flow.forward(&[pair], soft, z, &mut log_det, &mut Scratch::default()).unwrap();
         (out, log_det[0])
     }
 
@@ -217,7 +221,7 @@ mod tests {
             assert!(image.iter().zip(&start).all(|(a, b)| (a - b).abs() > 1e-6), "every coordinate moves");
             let (mut back, mut log_det_back) = (image, [0.0]);
             let (soft, z) = back.split_at_mut(3);
-            flow.inverse(&[PAIR], soft, z, &mut log_det_back).unwrap();
+            flow.inverse(&[PAIR], soft, z, &mut log_det_back, &mut Scratch::default()).unwrap();
             assert!(back.iter().zip(&start).all(|(a, b)| (a - b).abs() < 1e-13), "{back:?} {start:?}");
             assert!((log_det + log_det_back[0]).abs() < 1e-12);
             let found = numerical_log_det(&flow, start);

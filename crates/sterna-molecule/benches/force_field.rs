@@ -6,6 +6,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
+use sterna::call::Scratch;
 use sterna::transport::{Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 use sterna_molecule::{ChainSamples, TemperatureScaling, Temperatures, alanine_dipeptide, read_positions};
@@ -62,8 +63,8 @@ fn main() {
     let flow = TemperatureScaling::fit(&molecule, path, &samples).expect("means");
     let (pairs, mut log_det) = (vec![Interval { lower: 0.5, upper: 0.6 }; rows], vec![0.0; rows]);
     let seconds = seconds_per_row(rows, || {
-        flow.forward(&pairs, &mut x, &mut log_det).expect("a valid batch");
-        flow.inverse(&pairs, &mut x, &mut log_det).expect("a valid batch");
+        flow.forward(&pairs, &mut x, &mut log_det, &mut Scratch::default()).expect("a valid batch");
+        flow.inverse(&pairs, &mut x, &mut log_det, &mut Scratch::default()).expect("a valid batch");
     });
     println!("temperature scaling, batches of {rows}: {:.0} transports per processor-second", 2.0 / seconds);
 }

@@ -6,6 +6,7 @@
 //! have the atoms' masses, otherwise unit masses.
 
 use std::time::Instant;
+use sterna::call::Scratch;
 use sterna::streams::{Phase, Streams};
 use sterna::transport::{Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
@@ -135,9 +136,9 @@ impl Ladders {
             let mut at = Evaluation::zeros(who.len(), x.dim());
             if let Some(flow) = flow {
                 let moved = if down == 0 {
-                    flow.forward(pairs, &mut x, &mut log_det)
+                    flow.forward(pairs, &mut x, &mut log_det, &mut Scratch::default())
                 } else {
-                    flow.inverse(pairs, &mut x, &mut log_det)
+                    flow.inverse(pairs, &mut x, &mut log_det, &mut Scratch::default())
                 };
                 moved.expect("a valid batch");
             }

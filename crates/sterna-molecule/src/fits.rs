@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
 use sterna::accelerators::FlowAccelerator;
 use sterna::transport::Flow;
-use sterna::{Error, Result};
+use sterna::{BadState, Error, Result};
 
 /// Fits a [`TemperatureScaling`].
 #[derive(Clone)]
@@ -49,7 +49,7 @@ fn fitted(flow: impl Flow + 'static, parameters: &[f64]) -> Fitted {
 fn parameters(record: &[u8]) -> Result<Vec<f64>> {
     let (words, rest) = record.as_chunks::<8>();
     if !rest.is_empty() {
-        return Err(Error::Saved("a transport of a molecule is a list of 8-byte numbers".into()));
+        return Err(BadState::OfFit("a transport of a molecule is a list of 8-byte numbers").into());
     }
     Ok(words.iter().map(|&word| f64::from_le_bytes(word)).collect())
 }

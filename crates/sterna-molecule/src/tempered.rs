@@ -5,12 +5,12 @@
 use crate::turns::Turns;
 use crate::{Molecule, MoleculeError, Temperatures, TorsionMoves};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use sterna::call::Scratch;
 use sterna::explorer::Explorer;
 use sterna::explorers::Followed;
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{PhaseKey, Streams};
-use sterna::{Batch, Result, Schedule, Target};
+use sterna::{Batch, Counted, Result, Schedule, Target};
 
 /// Spread of the start about the molecule's own conformation, in its coordinates (nm): a fraction of a vibration.
 const START_SPREAD: f64 = 1e-4;
@@ -31,10 +31,9 @@ const START_SPREAD: f64 = 1e-4;
 /// assert!((4.0 * points.log_density[0] - points.log_density[1]).abs() < 1e-12);
 /// ```
 pub struct TemperedPath {
-    molecule: Arc<Molecule>,
+    molecule: Counted<Arc<Molecule>>,
     temperatures: Temperatures,
-    torsion_moves: Option<Arc<TorsionMoves>>,
-    evaluations: AtomicU64,
+    moves: Arc<dyn Explorer>,
 }
 
 impl TemperedPath {
@@ -44,7 +43,7 @@ impl TemperedPath {
             return Err(MoleculeError::Temperature(reference));
         }
         let temperatures = Temperatures { reference, target: molecule.temperature() };
-        Ok(Self { molecule, temperatures, torsion_moves: None, evaluations: AtomicU64::new(0) })
+        Ok(Self { molecule: Counted::new(molecule), temperatures, moves: Arc::new(Turns) })
     }
 
     /// The same path, on which each iteration also turns torsions so many times (at most 32).
@@ -52,16 +51,19 @@ impl TemperedPath {
     /// # Panics
     /// If `moves` is more than 32.
     pub fn with_torsion_moves(mut self, moves: usize) -> std::result::Result<Self, MoleculeError> {
-        self.torsion_moves = match moves {
-            0 => None,
-            moves => Some(Arc::new(TorsionMoves::new(&self.molecule, moves)?)),
+        self.moves = match moves {
+            0 => Arc::new(Turns),
+            moves => {
+                let then = Arc::new(TorsionMoves::new(self.molecule.get(), moves)?);
+                Arc::new(Followed { first: Arc::new(Turns), then })
+            }
         };
         Ok(self)
     }
 
     /// The molecule at the target's temperature.
     pub fn molecule(&self) -> &Molecule {
-        &self.molecule
+        self.molecule.get()
     }
 
     /// The temperatures at both ends.
@@ -81,7 +83,6 @@ impl AnnealingPath for TemperedPath {
     }
 
     fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
-        self.evaluations.fetch_add(points.rows() as u64, Ordering::Relaxed);
         self.molecule.evaluate(&points.x, &mut points.target)?;
         self.move_to(betas, points)
     }
@@ -98,7 +99,7 @@ impl AnnealingPath for TemperedPath {
         Ok(())
     }
 
-    fn slopes(&self, _betas: &[f64], points: &Points, out: &mut [f64]) -> Result<()> {
+    fn slopes(&self, _betas: &[f64], points: &Points, out: &mut [f64], _scratch: &mut Scratch) -> Result<()> {
         let slope = self.factor(1.0) - self.factor(0.0);
         out.iter_mut()
             .zip(&points.target.log_density)
@@ -118,7 +119,7 @@ impl AnnealingPath for TemperedPath {
         streams.normals(phase, iteration, rows, x);
         for x in x.as_mut_slice().chunks_exact_mut(self.dim()) {
             x.iter_mut()
-                .zip(self.molecule.start())
+                .zip(self.molecule().start())
                 .for_each(|(x, start)| *x = x.mul_add(START_SPREAD, *start));
         }
     }
@@ -140,12 +141,8 @@ impl AnnealingPath for TemperedPath {
         Schedule::new((0..chains).map(beta).collect()).unwrap_or_else(|_| Schedule::uniform(chains))
     }
 
-    fn own_moves(&self) -> Option<Arc<dyn Explorer>> {
-        let turns: Arc<dyn Explorer> = Arc::new(Turns);
-        Some(match &self.torsion_moves {
-            Some(torsions) => Arc::new(Followed { first: turns, then: torsions.clone() }),
-            None => turns,
-        })
+    fn own_moves(&self) -> Option<&dyn Explorer> {
+        Some(&*self.moves)
     }
 
     fn log_z(&self) -> Option<f64> {
@@ -153,6 +150,6 @@ impl AnnealingPath for TemperedPath {
     }
 
     fn evaluations(&self) -> u64 {
-        self.evaluations.load(Ordering::Relaxed)
+        self.molecule.evaluations()
     }
 }

@@ -11,14 +11,12 @@ use crate::mean_free::{MeanFree, ToCartesian, ToMeanFree};
 use crate::{Molecule, MoleculeError};
 use std::cell::RefCell;
 use std::f64::consts::PI;
-use sterna::explorer::{Explorer, Moves, Rows, Scratch};
+use sterna::call::{Call, Scratch};
+use sterna::explorer::{Explorer, Moved};
 use sterna::lanes::{WIDTH, dispatch};
-use sterna::path::{AnnealingPath, Points};
-use sterna::streams::{Phase, RowStream, Streams};
+use sterna::path::Points;
+use sterna::streams::RowStream;
 use sterna::{Batch, Result};
-
-/// Random numbers of these moves begin here among those of local moves: Hamiltonian moves use fewer.
-const FIRST_KEY: usize = 192;
 
 /// Largest turn of a small move, radian.
 const SMALL_TURN: f64 = 0.5;
@@ -96,30 +94,27 @@ impl TorsionMoves {
 impl Explorer for TorsionMoves {
     fn explore(
         &self,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        rows: &Rows,
+        call: &Call,
         points: &mut Points,
-        moves: &mut [Moves],
+        moved: &mut Moved,
         scratch: &mut Scratch,
     ) -> Result<()> {
         if self.slots.is_empty() {
             return Ok(());
         }
-        let Scratch { points: proposal, uniforms, .. } = scratch;
+        let rows = call.rows;
+        let (proposal, uniforms) = scratch.get::<(Points, Vec<f64>)>();
         uniforms.resize(rows.len(), 0.0);
-        for n in 0..self.moves {
-            let (turn, accept) =
-                (Phase::Local.number(FIRST_KEY + 2 * n), Phase::Local.number(FIRST_KEY + 2 * n + 1));
+        for _ in 0..self.moves {
+            let (turn, accept) = (call.slots.take(), call.slots.take());
             proposal.gather(points, &rows.row);
-            self.propose(|i| streams.row(turn, iteration, rows.key[i]), &mut proposal.x);
-            path.evaluate(&rows.beta, proposal)?;
-            streams.uniforms(accept, iteration, &rows.key, uniforms);
+            self.propose(|i| call.stream(turn, i), &mut proposal.x);
+            call.path.evaluate(&rows.beta, proposal)?;
+            call.uniforms(accept, uniforms);
             for (i, &row) in rows.row.iter().enumerate() {
                 let log_ratio = proposal.log_density[i] - points.log_density[row];
-                moves[i].proposed += 1;
-                moves[i].acceptance += if log_ratio.is_nan() { 0.0 } else { log_ratio.min(0.0).exp() };
+                moved.rows[i].proposed += 1;
+                moved.rows[i].acceptance += if log_ratio.is_nan() { 0.0 } else { log_ratio.min(0.0).exp() };
                 // Positive where the move is accepted; never for NaN.
                 uniforms[i] = log_ratio - uniforms[i].ln();
             }

@@ -2,12 +2,10 @@
 //! without it the Cartesian coordinates of a draw remember the start's orientation for thousands of iterations.
 
 use sterna::Result;
-use sterna::explorer::{Explorer, Moves, Rows, Scratch};
-use sterna::path::{AnnealingPath, Points};
-use sterna::streams::{Phase, RowStream, Streams};
-
-/// Number of these moves among the local ones: after Hamiltonian moves, before those that turn torsions.
-const KEY: usize = 190;
+use sterna::call::{Call, Scratch};
+use sterna::explorer::{Explorer, Moved};
+use sterna::path::Points;
+use sterna::streams::RowStream;
 
 /// Turns each row as a whole, by a rotation drawn uniformly.
 #[derive(Clone, Copy, Debug)]
@@ -16,16 +14,14 @@ pub(crate) struct Turns;
 impl Explorer for Turns {
     fn explore(
         &self,
-        _path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        rows: &Rows,
+        call: &Call,
         points: &mut Points,
-        _moves: &mut [Moves],
+        _moved: &mut Moved,
         _scratch: &mut Scratch,
     ) -> Result<()> {
-        for (&row, &key) in rows.row.iter().zip(&rows.key) {
-            let rotation = uniform_rotation(&mut streams.row(Phase::Local.number(KEY), iteration, key));
+        let slot = call.slots.take();
+        for (i, &row) in call.rows.row.iter().enumerate() {
+            let rotation = uniform_rotation(&mut call.stream(slot, i));
             turn(&rotation, points.x.row_mut(row));
             turn(&rotation, points.score.row_mut(row));
             turn(&rotation, points.target.score.row_mut(row));
@@ -57,6 +53,8 @@ fn turn(rotation: &[[f64; 3]; 3], vectors: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sterna::Streams;
+    use sterna::call::Slots;
 
     /// Moments of a uniform rotation: E R = 0 and E Rᵢⱼ² = 1/3. Five standard errors: a false alarm in 10⁵ fresh seeds,
     /// and the seed is fixed. A rotation about one axis alone fails.
@@ -64,8 +62,9 @@ mod tests {
     fn rotations_are_uniform_and_proper() {
         let n = 20_000;
         let (mut mean, mut square) = ([[0.0; 3]; 3], [[0.0; 3]; 3]);
+        let slot = Slots::of_path().take();
         for row in 0..n {
-            let r = uniform_rotation(&mut Streams::new(5).row(Phase::Local.number(KEY), 1, row));
+            let r = uniform_rotation(&mut Streams::new(5).row(slot, 1, row));
             for i in 0..3 {
                 for j in 0..3 {
                     mean[i][j] += r[i][j] / f64::from(n);

@@ -3,8 +3,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
-use sterna::explorer::{Explorer, Moves, Rows, Scratch};
+use sterna::accelerator::{Accelerator, Direction, Journey};
+use sterna::call::{Call, Rows, Scratch};
+use sterna::explorer::{Explorer, Moved};
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{Phase, Streams};
 use sterna::transport::{Flow, Interval};
@@ -72,35 +73,50 @@ fn hot_loops_do_not_allocate() {
     let flows: [&dyn Flow; 2] = [&scaling, &affine];
     for flow in flows {
         let mut x = points.x.clone();
-        assert_eq!(allocations(|| flow.forward(&pairs, &mut x, &mut log_det).unwrap()), 0);
-        assert_eq!(allocations(|| flow.inverse(&pairs, &mut x, &mut log_det).unwrap()), 0);
+        assert_eq!(
+            allocations(|| flow.forward(&pairs, &mut x, &mut log_det, &mut Scratch::default()).unwrap()),
+            0
+        );
+        assert_eq!(
+            allocations(|| flow.inverse(&pairs, &mut x, &mut log_det, &mut Scratch::default()).unwrap()),
+            0
+        );
     }
 
     let coordinates = Arc::new(Standardised::fit(affine, &chains).unwrap());
     let diffusion = ControlledDiffusion::new(coordinates, 2, vec![0.05]).unwrap();
-    let travellers = Travellers {
-        row: (0..rows).collect(),
-        key: keys.clone(),
-        pair: vec![1; rows],
-        interval: pairs.clone(),
-    };
-    path.evaluate(&vec![0.2; rows], &mut points).unwrap();
+    let mut travellers = Rows::default();
+    for (row, &pair) in pairs.iter().enumerate() {
+        travellers.push_leaving(row, row as u32, 1, pair, Direction::Forward);
+    }
+    path.evaluate(&travellers.beta, &mut points).unwrap();
     let mut journey = Journey::new(rows, 63);
     journey.begin(&points, &travellers.row);
+    let mut scratch = Scratch::default();
+    let streams = Streams::new(3);
     let travel = || {
-        let streams = Streams::new(3);
-        diffusion.travel(Direction::Forward, &path, &streams, 1, &travellers, &mut journey).unwrap();
+        diffusion
+            .travel(
+                Direction::Forward,
+                &Call::new(&path, &streams, 1, &travellers),
+                &mut journey,
+                &mut scratch,
+            )
+            .unwrap();
     };
     assert_eq!(allocations(travel), 0);
 
     let moves = TorsionMoves::new(&molecule, 3).unwrap();
-    let which = Rows { row: (0..rows).collect(), key: keys, chain: vec![0; rows], beta: vec![0.0; rows] };
+    let which = Rows::of_ladders(&[0.0], rows);
     path.evaluate(&which.beta, &mut points).unwrap();
-    let mut happened = vec![Moves::default(); rows];
-    let mut scratch = Scratch::new(rows, 63);
+    let mut happened = Moved::default();
+    happened.begin(rows);
+    let mut scratch = Scratch::default();
     let streams = Streams::new(2);
     let explore = || {
-        moves.explore(&path, &streams, 1, &which, &mut points, &mut happened, &mut scratch).unwrap();
+        moves
+            .explore(&Call::new(&path, &streams, 1, &which), &mut points, &mut happened, &mut scratch)
+            .unwrap();
     };
     assert_eq!(allocations(explore), 0);
 }

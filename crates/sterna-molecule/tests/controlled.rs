@@ -4,7 +4,8 @@
 mod common;
 
 use std::sync::{Arc, OnceLock};
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerator::{Accelerator, Direction, Journey};
+use sterna::call::{Call, Rows, Scratch};
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::Streams;
 use sterna::transport::Interval;
@@ -77,13 +78,18 @@ impl Fixture {
     ) -> Journey {
         let mut journey = Journey::new(rows.len(), points.x.dim());
         journey.begin(points, rows);
-        let travellers = Travellers {
-            row: (0..rows.len()).collect(),
-            key: rows.iter().map(|&i| i as u32).collect(),
-            pair: vec![1; rows.len()],
-            interval: vec![self.pair; rows.len()],
-        };
-        accelerator.travel(direction, &self.path, &Streams::new(5), 1, &travellers, &mut journey).unwrap();
+        let mut travellers = Rows::default();
+        for (i, &row) in rows.iter().enumerate() {
+            travellers.push_leaving(i, row as u32, 1, self.pair, direction);
+        }
+        accelerator
+            .travel(
+                direction,
+                &Call::new(&self.path, &Streams::new(5), 1, &travellers),
+                &mut journey,
+                &mut Scratch::default(),
+            )
+            .unwrap();
         journey
     }
 
@@ -157,11 +163,9 @@ impl Accelerator for WithoutJacobian {
     fn travel(
         &self,
         direction: Direction,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        travellers: &Travellers,
+        call: &Call,
         journey: &mut Journey,
+        scratch: &mut Scratch,
     ) -> Result<()> {
         let molecule = &Fixture::get().molecule;
         let internal = InternalCoordinates::new(molecule.system()).unwrap();
@@ -173,7 +177,7 @@ impl Accelerator for WithoutJacobian {
             log_volume
         };
         let before = volumes(&journey.points.x);
-        self.0.travel(direction, path, streams, iteration, travellers, journey)?;
+        self.0.travel(direction, call, journey, scratch)?;
         let after = volumes(&journey.points.x);
         for (i, weight) in journey.log_weight.iter_mut().enumerate() {
             *weight -= direction.log_weight(before[i], after[i]);

@@ -1,6 +1,7 @@
 //! The tempered path: linear in β, moved for free, and sampled by the core's own run.
 
 use std::sync::Arc;
+use sterna::call::{Call, Rows, Scratch};
 use sterna::path::{AnnealingPath, Points};
 use sterna::run::{Run, Settings};
 use sterna::streams::{Phase, Streams};
@@ -16,7 +17,7 @@ fn moving_along_the_path_is_free_and_slopes_are_derivatives() {
     assert_eq!((path.evaluations(), path.draws_reference()), (3, false));
     assert_eq!(points.log_density[2], f64::NEG_INFINITY);
     let mut slopes = [0.0; 3];
-    path.slopes(&[0.2, 0.7, 0.5], &points, &mut slopes).unwrap();
+    path.slopes(&[0.2, 0.7, 0.5], &points, &mut slopes, &mut Scratch::default()).unwrap();
     let before = points.clone();
     path.move_to(&[0.3, 0.8, 0.6], &mut points).unwrap();
     assert_eq!(path.evaluations(), 3);
@@ -55,30 +56,28 @@ fn the_core_samples_it() {
 /// acceptances that step sizes adapt to are those of Hamiltonian moves alone.
 #[test]
 fn own_moves_leave_points_whose_scores_are_true() {
-    use sterna::explorer::{Moves, Rows, Scratch};
+    use sterna::explorer::{Moved, Moves};
     let molecule = Arc::new(alanine_dipeptide(300.0).unwrap());
     for torsion_moves in [0, 3] {
         let path = TemperedPath::new(molecule.clone(), 1200.0).unwrap();
         let path = path.with_torsion_moves(torsion_moves).unwrap();
         let (rows, dim) = (5, path.dim());
-        let rows = Rows {
-            row: (0..rows).collect(),
-            key: (0..rows as u32).collect(),
-            chain: vec![0; rows],
-            beta: vec![0.3; rows],
-        };
+        let rows = Rows::of_ladders(&[0.3], rows);
         let mut points = Points::zeros(rows.len(), dim);
         path.draw_reference(&Streams::new(1), Phase::Start.into(), 0, &rows.key, &mut points.x);
         path.evaluate(&rows.beta, &mut points).unwrap();
         let before = points.clone();
-        let mut moves = vec![Moves::default(); rows.len()];
-        let mut scratch = Scratch::new(rows.len(), dim);
+        let mut moves = Moved::default();
+        moves.begin(rows.len());
+        let mut scratch = Scratch::default();
         let explorer = path.own_moves().unwrap();
         for t in 0..20 {
             let streams = Streams::new(2);
-            explorer.explore(&path, &streams, t, &rows, &mut points, &mut moves, &mut scratch).unwrap();
+            explorer
+                .explore(&Call::new(&path, &streams, t, &rows), &mut points, &mut moves, &mut scratch)
+                .unwrap();
         }
-        assert_eq!(moves, vec![Moves::default(); rows.len()]);
+        assert_eq!(moves.rows, vec![Moves::default(); rows.len()]);
         let mut fresh = points.clone();
         path.evaluate(&rows.beta, &mut fresh).unwrap();
         for i in 0..rows.len() {

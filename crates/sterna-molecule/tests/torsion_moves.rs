@@ -1,7 +1,8 @@
 //! Torsion moves leave the density invariant: exactly where nothing opposes a turn, by quadrature where it does.
 
 use std::sync::Arc;
-use sterna::explorer::{Explorer, Moves, Rows, Scratch};
+use sterna::call::{Call, Rows, Scratch};
+use sterna::explorer::{Explorer, Moved};
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::Streams;
 use sterna::{Batch, Evaluation, Target};
@@ -14,12 +15,7 @@ fn start(path: &TemperedPath, rows: usize) -> (Points, Rows) {
     for i in 0..rows {
         points.x.row_mut(i).copy_from_slice(path.molecule().start());
     }
-    let which = Rows {
-        row: (0..rows).collect(),
-        key: (0..rows as u32).collect(),
-        chain: vec![0; rows],
-        beta: vec![1.0; rows],
-    };
+    let which = Rows::of_ladders(&[1.0], rows);
     path.evaluate(&which.beta, &mut points).unwrap();
     (points, which)
 }
@@ -46,12 +42,15 @@ fn turns_cost_nothing_where_nothing_opposes_them() {
     let moves = TorsionMoves::new(path.molecule(), 4).unwrap();
     let (mut points, rows) = start(&path, 20);
     let before = internal_of(path.molecule(), &points.x);
-    let mut happened = vec![Moves::default(); 20];
-    let mut scratch = Scratch::new(20, path.dim());
+    let mut happened = Moved::default();
+    happened.begin(20);
+    let mut scratch = Scratch::default();
     for t in 0..5 {
-        moves.explore(&path, &Streams::new(5), t, &rows, &mut points, &mut happened, &mut scratch).unwrap();
+        moves
+            .explore(&Call::new(&path, &Streams::new(5), t, &rows), &mut points, &mut happened, &mut scratch)
+            .unwrap();
     }
-    for row in &happened {
+    for row in &happened.rows {
         assert_eq!(row.proposed, 20);
         assert!((row.acceptance - 20.0).abs() < 1e-9, "{}", row.acceptance);
     }
@@ -106,12 +105,15 @@ fn the_law_of_a_torsion_is_that_of_quadrature() {
     let (mut points, mut rows) = start(&path, count);
     rows.beta.fill(0.0);
     path.evaluate(&rows.beta, &mut points).unwrap();
-    let mut scratch = Scratch::new(count, 63);
-    let mut happened = vec![Moves::default(); count];
+    let mut scratch = Scratch::default();
+    let mut happened = Moved::default();
+    happened.begin(count);
     let functions: [fn(f64) -> f64; 3] = [f64::cos, f64::sin, |a| (2.0 * a).cos()];
     let mut means = vec![[0.0; 3]; count];
     for t in 0..400 {
-        moves.explore(&path, &Streams::new(9), t, &rows, &mut points, &mut happened, &mut scratch).unwrap();
+        moves
+            .explore(&Call::new(&path, &Streams::new(9), t, &rows), &mut points, &mut happened, &mut scratch)
+            .unwrap();
         if t >= 50 {
             let q = internal_of(molecule, &points.x);
             for (mean, angle) in means.iter_mut().zip(q.iter().skip(phi).step_by(60)) {

@@ -2,6 +2,7 @@
 
 mod common;
 
+use sterna::call::Scratch;
 use sterna::transport::{Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 use sterna_molecule::{
@@ -56,6 +57,7 @@ impl InnerMap for Wavy {
         soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
+        _scratch: &mut Scratch,
     ) -> sterna::Result<()> {
         let torsions = soft.len() / pairs.len();
         let rows = soft.chunks_exact_mut(torsions).zip(z.chunks_exact_mut(self.stiff));
@@ -81,6 +83,7 @@ impl InnerMap for Wavy {
         soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
+        _scratch: &mut Scratch,
     ) -> sterna::Result<()> {
         let torsions = soft.len() / pairs.len();
         let rows = soft.chunks_exact_mut(torsions).zip(z.chunks_exact_mut(self.stiff));
@@ -165,7 +168,7 @@ fn numerical_log_det(flow: &dyn Flow, pair: Interval, x: &[f64]) -> Option<f64> 
     }
     let mut rows = Batch::from_vec(dim, rows);
     let mut log_det = vec![0.0; 4 * dim];
-    flow.forward(&vec![pair; 4 * dim], &mut rows, &mut log_det).unwrap();
+    flow.forward(&vec![pair; 4 * dim], &mut rows, &mut log_det, &mut Scratch::default()).unwrap();
     let jump = |l: &[f64]| (l[0] - 2.0 * l[1] + 2.0 * l[2] - l[3]).abs() > 1e-6;
     if log_det.chunks(4).any(jump) {
         return None;
@@ -195,15 +198,27 @@ impl WithoutJacobian<'_> {
 }
 
 impl Flow for WithoutJacobian<'_> {
-    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
         let before = self.log_jacobian(x);
-        self.flow.forward(pairs, x, log_det)?;
+        self.flow.forward(pairs, x, log_det, scratch)?;
         let after = self.log_jacobian(x);
         log_det.iter_mut().zip(before.iter().zip(after)).for_each(|(l, (b, a))| *l -= a - b);
         Ok(())
     }
-    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
-        self.flow.inverse(pairs, x, log_det)
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
+        self.flow.inverse(pairs, x, log_det, scratch)
     }
 }
 
@@ -215,7 +230,7 @@ fn worst_log_det(flow: &dyn Flow, points: &Batch) -> f64 {
         let mut x = rows_of(points, i..i + 1);
         let Some(expected) = numerical_log_det(flow, pair, x.row(0)) else { continue };
         let mut log_det = [0.0];
-        flow.forward(&[pair], &mut x, &mut log_det).unwrap();
+        flow.forward(&[pair], &mut x, &mut log_det, &mut Scratch::default()).unwrap();
         errors.push((log_det[0] - expected).abs());
     }
     assert!(errors.len() >= 4, "only {} points could be judged", errors.len());
@@ -240,16 +255,16 @@ fn flows_invert_have_the_right_determinant_and_ignore_the_batch() {
                 .collect();
             let start = rows_of(points, 0..rows);
             let (mut x, mut there, mut back) = (start.clone(), vec![0.0; rows], vec![0.0; rows]);
-            flow.forward(&pairs, &mut x, &mut there).unwrap();
+            flow.forward(&pairs, &mut x, &mut there, &mut Scratch::default()).unwrap();
             let there_only = x.clone();
-            flow.inverse(&pairs, &mut x, &mut back).unwrap();
+            flow.inverse(&pairs, &mut x, &mut back, &mut Scratch::default()).unwrap();
             for i in 0..rows {
                 assert!(there[i].is_finite(), "{name}: {}", there[i]);
                 assert!((there[i] + back[i]).abs() < 1e-8, "{name} row {i}: {} {}", there[i], back[i]);
                 let error = x.row(i).iter().zip(start.row(i)).fold(0.0f64, |e, (a, b)| e.max((a - b).abs()));
                 assert!(error < 1e-10, "{name} row {i}: {error}");
                 let (mut alone, mut log_det) = (rows_of(&start, i..i + 1), [0.0]);
-                flow.forward(&pairs[i..i + 1], &mut alone, &mut log_det).unwrap();
+                flow.forward(&pairs[i..i + 1], &mut alone, &mut log_det, &mut Scratch::default()).unwrap();
                 assert_eq!(alone.row(0), there_only.row(i), "{name} row {i}");
                 assert_eq!(log_det[0].to_bits(), there[i].to_bits());
             }
@@ -282,8 +297,8 @@ fn transports_bring_neighbouring_temperatures_together() {
         let (from_a, from_b) = (density(&up, hot), density(&down, cold));
         let (mut det_up, mut det_down) = (vec![0.0; rows], vec![0.0; rows]);
         if let Some(flow) = flow {
-            flow.forward(&pairs, &mut up, &mut det_up).unwrap();
-            flow.inverse(&pairs, &mut down, &mut det_down).unwrap();
+            flow.forward(&pairs, &mut up, &mut det_up, &mut Scratch::default()).unwrap();
+            flow.inverse(&pairs, &mut down, &mut det_down, &mut Scratch::default()).unwrap();
         }
         let (to_a, to_b) = (density(&up, cold), density(&down, hot));
         let sum: f64 = (0..rows)
@@ -312,7 +327,13 @@ fn rows_without_an_image_stay_and_are_rejected() {
     for (name, flow) in fixture.flows() {
         let mut x = all.clone();
         let mut log_det = [0.0; 4];
-        flow.inverse(&[Interval { lower: 0.0, upper: 1.0 }; 4], &mut x, &mut log_det).unwrap();
+        flow.inverse(
+            &[Interval { lower: 0.0, upper: 1.0 }; 4],
+            &mut x,
+            &mut log_det,
+            &mut Scratch::default(),
+        )
+        .unwrap();
         assert!(log_det[1].is_finite());
         for bad in [0, 2, 3] {
             assert_eq!(log_det[bad], f64::NEG_INFINITY, "{name} row {bad}");
@@ -336,8 +357,8 @@ fn other_molecules_have_sound_transports_too() {
             let pairs = vec![Interval { lower: 0.0, upper: 0.4 }; 32];
             let from = rows_of(&samples[0].1, 0..32);
             let (mut x, mut there, mut back) = (from.clone(), vec![0.0; 32], vec![0.0; 32]);
-            flow.forward(&pairs, &mut x, &mut there).unwrap();
-            flow.inverse(&pairs, &mut x, &mut back).unwrap();
+            flow.forward(&pairs, &mut x, &mut there, &mut Scratch::default()).unwrap();
+            flow.inverse(&pairs, &mut x, &mut back, &mut Scratch::default()).unwrap();
             for i in 0..32 {
                 let error = x.row(i).iter().zip(from.row(i)).fold(0.0f64, |e, (a, b)| e.max((a - b).abs()));
                 assert!(error < 1e-9, "{}: {error}", reference.name);
@@ -362,8 +383,8 @@ fn parameters_make_the_same_transport() {
     for ((name, flow), copy) in fixture.flows().into_iter().zip(&copies) {
         let (mut x, mut y) = (rows_of(&fixture.samples[0].1, 0..40), rows_of(&fixture.samples[0].1, 0..40));
         let (mut a, mut b) = (vec![0.0; 40], vec![0.0; 40]);
-        flow.forward(&pairs, &mut x, &mut a).unwrap();
-        copy.forward(&pairs, &mut y, &mut b).unwrap();
+        flow.forward(&pairs, &mut x, &mut a, &mut Scratch::default()).unwrap();
+        copy.forward(&pairs, &mut y, &mut b, &mut Scratch::default()).unwrap();
         assert_eq!((x, a), (y, b), "{name}");
     }
     assert!(TemperatureScaling::from_parameters(molecule, PATH, &scaling[1..]).is_err());
@@ -394,7 +415,7 @@ fn fits_that_cannot_be_are_refused() {
     assert!(TemperatureScaling::fit(&molecule, cold, &one).is_err());
     let flow = TemperatureScaling::fit(&molecule, PATH, &one).unwrap();
     let pair = Interval { lower: 0.0, upper: 1.0 };
-    assert!(flow.forward(&[pair], &mut Batch::zeros(1, 66), &mut [0.0]).is_err());
+    assert!(flow.forward(&[pair], &mut Batch::zeros(1, 66), &mut [0.0], &mut Scratch::default()).is_err());
 }
 
 /// A map that does nothing leaves the affine transport.
@@ -407,6 +428,7 @@ impl InnerMap for Nothing {
         _: &mut [f64],
         _: &mut [f64],
         log_det: &mut [f64],
+        _scratch: &mut Scratch,
     ) -> sterna::Result<()> {
         log_det.fill(0.0);
         Ok(())
@@ -417,6 +439,7 @@ impl InnerMap for Nothing {
         _: &mut [f64],
         _: &mut [f64],
         log_det: &mut [f64],
+        _scratch: &mut Scratch,
     ) -> sterna::Result<()> {
         log_det.fill(0.0);
         Ok(())
@@ -431,8 +454,8 @@ fn a_map_that_does_nothing_leaves_the_affine_transport() {
     let start = rows_of(&fixture.samples[1].1, 0..11);
     type Direction = fn(&dyn Flow, &[Interval], &mut Batch, &mut [f64]) -> sterna::Result<()>;
     let directions: [Direction; 2] = [
-        |flow, pairs, x, out| flow.forward(pairs, x, out),
-        |flow, pairs, x, out| flow.inverse(pairs, x, out),
+        |flow, pairs, x, out| flow.forward(pairs, x, out, &mut Scratch::default()),
+        |flow, pairs, x, out| flow.inverse(pairs, x, out, &mut Scratch::default()),
     ];
     for apply in directions {
         let run = |flow: &dyn Flow| {
@@ -490,7 +513,7 @@ fn densities_of_standardised_coordinates_are_true() {
     let (mut log_det, mut before, mut after) =
         (vec![0.0; 3], Evaluation::zeros(3, x.dim()), Evaluation::zeros(3, x.dim()));
     molecule.evaluate(&start, &mut before).unwrap();
-    affine.forward(&[pair; 3], &mut x, &mut log_det).unwrap();
+    affine.forward(&[pair; 3], &mut x, &mut log_det, &mut Scratch::default()).unwrap();
     molecule.evaluate(&x, &mut after).unwrap();
     let factor = PATH.target / PATH.at(*beta);
     // Where it started, in the torsions of the upper end.

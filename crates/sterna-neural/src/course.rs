@@ -212,7 +212,7 @@ impl<L: Lesson> Fitting for Course<L> {
     fn restore(&mut self, saved: &[u8]) -> sterna::Result<()> {
         let stored = from_bytes::<Notes>(saved.to_vec(), "training state").map_err(into_library)?;
         let state = stored.state(&self.layout).map_err(into_library)?;
-        let state = state.ok_or_else(|| sterna::Error::Saved("it holds no state of an optimiser".into()))?;
+        let state = state.ok_or(sterna::BadState::OfFit("it holds no state of an optimiser"))?;
         if stored.description.fine && !self.notes.fine {
             self.begin_fine_tuning(stored.parameters(&self.layout).map_err(into_library)?)?;
         }

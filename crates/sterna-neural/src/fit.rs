@@ -128,7 +128,9 @@ pub(crate) fn first_report(earlier: Option<&Fitted>, opened: &Opened) -> FitRepo
 /// Our errors as the library's.
 pub fn into_library(error: Error) -> sterna::Error {
     match error {
-        Error::Config { field, value, reason } => sterna::Error::Setting { field, value, cure: reason },
+        Error::Config { field, value, reason } => {
+            sterna::Error::Setting { setting: field, value, cure: reason }
+        }
         error => sterna::Error::Transport(Box::new(error)),
     }
 }

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use sterna::Batch;
 use sterna::acceleration::{FitReport, PairReport};
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerator::{Accelerator, Crossing, Direction};
 use sterna::accelerators::{Identity, PerPair};
 use sterna::estimates::Seen;
-use sterna::path::{AnnealingPath, Points};
+use sterna::path::AnnealingPath;
 use sterna::streams::Streams;
 
 use crate::fit::Training;
@@ -26,26 +27,12 @@ pub fn rejection_rates(
 ) -> sterna::Result<Vec<f64>> {
     // Not the noise of sampling, nor that of batches.
     let streams = Streams::new(seed ^ 0x6A09_E667_F3BC_C908);
+    let crossing = Crossing { accelerator, path, schedule: split.schedule(), streams: &streams };
     let travel = |pair: usize, direction: Direction| -> sterna::Result<Vec<f64>> {
-        let interval = split.schedule().interval(pair);
-        let (chain, beta) = match direction {
-            Direction::Forward => (pair - 1, interval.lower),
-            Direction::Backward => (pair, interval.upper),
-        };
-        let starts = split.held_out(chain, JUDGES);
-        let (n, dim) = (starts.len(), path.dim());
-        let mut points = Points::zeros(n, dim);
-        for (i, start) in starts.iter().enumerate() {
-            points.x.row_mut(i).copy_from_slice(start);
-        }
-        path.evaluate(&vec![beta; n], &mut points)?;
-        let row: Vec<usize> = (0..n).collect();
-        let mut journey = Journey::new(n, dim);
-        journey.begin(&points, &row);
-        let key = row.iter().map(|&i| i as u32).collect();
-        let travellers = Travellers { row, key, pair: vec![pair; n], interval: vec![interval; n] };
-        accelerator.travel(direction, path, &streams, pair as u64, &travellers, &mut journey)?;
-        Ok(journey.log_weight)
+        let chain = if direction == Direction::Forward { pair - 1 } else { pair };
+        let starts = split.held_out(chain, JUDGES).concat();
+        let start = crossing.start(pair, direction, Batch::from_vec(path.dim(), starts))?;
+        Ok(crossing.cross(pair, direction, pair as u64, start)?.log_weight)
     };
     (1..=split.pairs())
         .map(|pair| {

@@ -93,14 +93,18 @@ fn engine(
     record: Option<&[u8]>,
 ) -> Result<Box<dyn Engine>> {
     let transport = record.map(crate::train_cmcd::trained).transpose()?;
+    let Some(moves) = frozen.sampler.explorer.as_hmc() else {
+        let reason = "a GPU makes Hamiltonian moves alone (explorer.kind = \"hmc\" or \"mala\")";
+        return Err(Error::Config { field: "run.device", value: "cuda".into(), reason });
+    };
     let plan = crate::LadderPlan {
         seed: frozen.sampler.streams.seed(),
         ensembles: frozen.ladders,
         schedule: frozen.sampler.schedule.clone(),
-        sizes: frozen.moves.sizes.clone(),
-        moves: frozen.moves.steps,
-        leapfrog_steps: frozen.moves.leapfrog_steps,
-        jitter: frozen.moves.jitter,
+        sizes: moves.sizes.clone(),
+        moves: moves.steps,
+        leapfrog_steps: moves.leapfrog_steps,
+        jitter: moves.jitter(),
         target,
         transport: transport
             .map(|(network, weights, plain)| crate::LadderTransport::new(network, weights).except(plain)),

@@ -108,7 +108,7 @@ impl Fitting for Watched {
     fn restore(&mut self, saved: &[u8]) -> sterna::Result<()> {
         let mut parts = saved.splitn(2, |&byte| byte == 0);
         let (Some(reason), Some(state)) = (parts.next(), parts.next()) else {
-            return Err(sterna::Error::Saved("it holds no state of a training".into()));
+            return Err(sterna::BadState::OfFit("it holds no state of a training").into());
         };
         if !reason.is_empty() {
             self.replaced = Some(String::from_utf8_lossy(reason).into_owned());

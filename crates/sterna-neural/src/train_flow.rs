@@ -110,7 +110,7 @@ impl FlowDescription {
     /// The accelerator of a file, and the length of its points.
     pub(crate) fn restore<D>(&self, stored: &Stored<D>) -> sterna::Result<(Arc<dyn Accelerator>, usize)> {
         let NetworkConfig::RealNvp(config) = &self.network else {
-            return Err(sterna::Error::Saved("the weights are not those of a flow".into()));
+            return Err(sterna::BadState::OfFit("the weights are not those of a flow").into());
         };
         let mut layout = Layout::new();
         let network = config.build(&mut layout, "flow").map_err(into_library)?;

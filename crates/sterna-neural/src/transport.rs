@@ -5,8 +5,9 @@
 //! then exact to rounding. A drift may run in f32: it only shapes proposals, and the same f32 values serve
 //! simulation and density.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use sterna::call::Scratch;
 use sterna::transport::{Drift, EnergyModel, Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 
@@ -75,7 +76,7 @@ impl DriftNetwork {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use sterna::{Batch, transport::{Drift, Interval}};
+/// use sterna::{Batch, call::Scratch, transport::{Drift, Interval}};
 /// use sterna_neural::{Cpu, Layout, MlpDriftConfig, NeuralDrift};
 ///
 /// let mut layout = Layout::new();
@@ -84,7 +85,7 @@ impl DriftNetwork {
 ///
 /// let x = Batch::from_vec(2, vec![0.3, -1.0]);
 /// let mut b = Batch::zeros(1, 2);
-/// drift.drift(&[Interval { lower: 0.0, upper: 0.5 }], &[0.25], &x, &mut b).unwrap();
+/// drift.drift(&[Interval { lower: 0.0, upper: 0.5 }], &[0.25], &x, &mut b, &mut Scratch::default()).unwrap();
 /// assert_eq!(b.row(0), [0.0, 0.0]); // untrained: no drift
 /// # Ok::<(), sterna_neural::Error>(())
 /// ```
@@ -115,7 +116,14 @@ impl<T: Real> NeuralDrift<T> {
 }
 
 impl<T: Real> Drift for NeuralDrift<T> {
-    fn drift(&self, pairs: &[Interval], times: &[f64], x: &Batch, out: &mut Batch) -> sterna::Result<()> {
+    fn drift(
+        &self,
+        pairs: &[Interval],
+        times: &[f64],
+        x: &Batch,
+        out: &mut Batch,
+        scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
         check_dim("a point", x.dim(), self.dim)?;
         let fill = |k: usize, to: &mut Vec<T>| match k {
             0 => to.extend(pairs.iter().map(|p| T::from_f64(p.lower))),
@@ -124,7 +132,7 @@ impl<T: Real> Drift for NeuralDrift<T> {
             _ => to.extend(x.as_slice().iter().map(|&x| T::from_f64(x))),
         };
         let read = |program: &dyn Program<T>| copy(program.output(0), out.as_mut_slice());
-        self.runner.run(x.rows(), fill, read).map_err(stop)
+        self.runner.run(x.rows(), fill, read, scratch).map_err(stop)
     }
 }
 
@@ -164,6 +172,7 @@ impl<T: Real> NeuralFlow<T> {
         pairs: &[Interval],
         x: &mut Batch,
         log_det: &mut [f64],
+        scratch: &mut Scratch,
     ) -> sterna::Result<()> {
         check_dim("a point", x.dim(), self.dim)?;
         let (rows, values) = (x.rows(), x.as_mut_slice());
@@ -178,17 +187,29 @@ impl<T: Real> NeuralFlow<T> {
             copy(program.output(0), *shared.borrow_mut());
             copy(program.output(1), log_det);
         };
-        runner.run(rows, fill, read).map_err(stop)
+        runner.run(rows, fill, read, scratch).map_err(stop)
     }
 }
 
 impl<T: Real> Flow for NeuralFlow<T> {
-    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
-        self.apply(&self.forward, pairs, x, log_det)
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
+        self.apply(&self.forward, pairs, x, log_det, &mut scratch.get::<[Scratch; 2]>()[0])
     }
 
-    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
-        self.apply(&self.inverse, pairs, x, log_det)
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
+        self.apply(&self.inverse, pairs, x, log_det, &mut scratch.get::<[Scratch; 2]>()[1])
     }
 }
 
@@ -203,17 +224,17 @@ pub struct NeuralEnergyModel<T: Real> {
     log_start: f64,
     log_z_reference: f64,
     runner: Runner<T>,
-    scratch: Mutex<Vec<EnergyScratch>>,
 }
 
 #[derive(Default)]
-struct EnergyScratch {
+struct EnergyMemory {
     /// Rows at s > 0, and √s x there with the target's answer.
     beyond: Vec<usize>,
     shrunk: Batch,
     target: Evaluation,
     /// Rows at 0 < s < 1, as places within `beyond`.
     between: Vec<usize>,
+    of_network: Scratch,
 }
 
 impl<T: Real> NeuralEnergyModel<T> {
@@ -240,14 +261,14 @@ impl<T: Real> NeuralEnergyModel<T> {
         })?;
         let mut share = 0.0;
         let fill = |k: usize, to: &mut Vec<T>| to.resize(if k == 0 { 1 } else { dim }, T::from_f64(0.0));
-        runner.run(1, fill, |program| share = program.output(0)[0].to_f64())?;
+        let read = |program: &dyn Program<T>| share = program.output(0)[0].to_f64();
+        runner.run(1, fill, read, &mut Scratch::default())?;
         let mut out = Evaluation::zeros(1, dim);
         target.evaluate(&Batch::zeros(1, dim), &mut out).map_err(|e| Error::Host(e.to_string()))?;
         // Errata E13. The constant is free: it only keeps the path continuous, where it can be.
         let at_origin = share * out.log_density[0];
         let log_start = if at_origin.is_finite() { at_origin } else { 0.0 };
-        let scratch = Mutex::default();
-        Ok(Self { dim, target, log_start, log_z_reference: log_start + log_mass, runner, scratch })
+        Ok(Self { dim, target, log_start, log_z_reference: log_start + log_mass, runner })
     }
 
     fn evaluate_rows(
@@ -255,17 +276,15 @@ impl<T: Real> NeuralEnergyModel<T> {
         times: &[f64],
         x: &Batch,
         out: &mut Evaluation,
-        scratch: &mut EnergyScratch,
+        memory: &mut EnergyMemory,
     ) -> sterna::Result<()> {
-        let EnergyScratch { beyond, shrunk, target, between } = scratch;
+        let EnergyMemory { beyond, shrunk, target, between, of_network } = memory;
         beyond.clear();
         beyond.extend((0..x.rows()).filter(|&i| times[i] > 0.0));
         between.clear();
         between.extend((0..beyond.len()).filter(|&k| times[beyond[k]] < 1.0));
-        if shrunk.dim() != self.dim {
-            (*shrunk, *target) = (Batch::zeros(0, self.dim), Evaluation::zeros(0, self.dim));
-        }
-        shrunk.set_rows(beyond.len());
+        shrunk.set_size(beyond.len(), self.dim);
+        target.score.set_size(beyond.len(), self.dim);
         target.set_rows(beyond.len());
         for (k, &i) in beyond.iter().enumerate() {
             let root = times[i].sqrt();
@@ -306,18 +325,20 @@ impl<T: Real> NeuralEnergyModel<T> {
                 out.log_density[i] = share * target.log_density[k] - 0.5 * bowl + learned[row].to_f64();
             }
         };
-        self.runner.run(between.len(), fill, read).map_err(stop)
+        self.runner.run(between.len(), fill, read, of_network).map_err(stop)
     }
 }
 
 impl<T: Real> EnergyModel for NeuralEnergyModel<T> {
-    fn evaluate(&self, times: &[f64], x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
+    fn evaluate(
+        &self,
+        times: &[f64],
+        x: &Batch,
+        out: &mut Evaluation,
+        scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
         check_dim("a point", x.dim(), self.dim)?;
-        let idle = self.scratch.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
-        let mut scratch = idle.unwrap_or_default();
-        self.evaluate_rows(times, x, out, &mut scratch)?;
-        self.scratch.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(scratch);
-        Ok(())
+        self.evaluate_rows(times, x, out, scratch.get())
     }
 
     fn log_z_reference(&self) -> f64 {

@@ -160,7 +160,7 @@ impl Fitting for Trying {
         let end = saved.iter().position(|&byte| byte == b'\n').unwrap_or(saved.len());
         let notes: Notes = serde_json::from_slice(&saved[..end]).map_err(unreadable)?;
         if notes.rates.len() > self.candidates.len() {
-            return Err(sterna::Error::Saved("it tried more networks than there are".into()));
+            return Err(sterna::BadState::OfFit("it tried more networks than there are").into());
         }
         self.notes = notes;
         let mut current = self.begin()?;
@@ -171,9 +171,9 @@ impl Fitting for Trying {
 }
 
 fn unreadable(error: serde_json::Error) -> sterna::Error {
-    sterna::Error::Saved(error.to_string())
+    sterna::BadState::Unreadable(error.to_string()).into()
 }
 
 fn broken_off() -> sterna::Error {
-    sterna::Error::Saved("a trial broke off between two of its fits".into())
+    sterna::BadState::OfFit("a trial broke off between two of its fits").into()
 }

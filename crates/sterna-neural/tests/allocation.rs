@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sterna::Batch;
+use sterna::call::Scratch;
 use sterna::transport::{Drift, Flow, Interval};
 use sterna_neural::{
     AdamConfig, Cpu, Graph, Layout, MlpDriftConfig, NeuralDrift, NeuralFlow, RealNvpConfig, Trainer,
@@ -53,19 +54,20 @@ fn nothing_is_allocated_per_call() {
     let network = MlpDriftConfig::small(4, &schedule).unwrap().build(&mut layout, "drift").unwrap();
     let drift =
         NeuralDrift::<f32>::new(network.clone(), layout.initialise(1), Arc::new(Cpu::new(2))).unwrap();
+    let mut scratch = Scratch::default();
     let (x, mut b) = (Batch::zeros(40, 4), Batch::zeros(40, 4));
-    drift.drift(&pairs, &times, &x, &mut b).unwrap();
+    drift.drift(&pairs, &times, &x, &mut b, &mut scratch).unwrap();
     let (few, mut b_few) = (Batch::zeros(7, 4), Batch::zeros(7, 4));
-    assert_eq!(allocations(|| drift.drift(&pairs, &times, &x, &mut b).unwrap()), 0, "drift");
-    let fewer = || drift.drift(&pairs[..7], &times[..7], &few, &mut b_few).unwrap();
+    assert_eq!(allocations(|| drift.drift(&pairs, &times, &x, &mut b, &mut scratch).unwrap()), 0, "drift");
+    let fewer = || drift.drift(&pairs[..7], &times[..7], &few, &mut b_few, &mut scratch).unwrap();
     assert_eq!(allocations(fewer), 0, "drift with fewer rows");
 
     let mut flow_layout = Layout::new();
     let flow = RealNvpConfig::small(4, &schedule).unwrap().build(&mut flow_layout, "flow").unwrap();
     let flow = NeuralFlow::<f64>::new(flow, flow_layout.initialise(1), Arc::new(Cpu::new(1))).unwrap();
     let (mut x, mut log_det) = (Batch::zeros(40, 4), vec![0.0; 40]);
-    flow.forward(&pairs, &mut x, &mut log_det).unwrap();
-    assert_eq!(allocations(|| flow.forward(&pairs, &mut x, &mut log_det).unwrap()), 0, "flow");
+    flow.forward(&pairs, &mut x, &mut log_det, &mut scratch).unwrap();
+    assert_eq!(allocations(|| flow.forward(&pairs, &mut x, &mut log_det, &mut scratch).unwrap()), 0, "flow");
 
     // Two threads and enough work for both.
     let (graph, inputs) =

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use sterna::acceleration::Acceleration;
+use sterna::explorers::Hmc;
 use sterna::path::AnnealingPath;
 use sterna::paths::Geometric;
 use sterna::run::{Results, Run, Settings, Stage};
@@ -111,14 +112,13 @@ fn settings(ensembles: usize) -> Settings {
         seed: 5,
         chains: 5,
         ensembles,
-        steps: 2,
-        leapfrog_steps: 3,
         rounds: 3,
         round_iterations: 100,
         round_burn_in: 30,
         collect: 200,
         burn_in: 3,
         iterations: 9,
+        explorer: Arc::new(Hmc { steps: 2, leapfrog_steps: 3, ..Hmc::default() }),
         ..Settings::default()
     }
 }
@@ -252,5 +252,5 @@ fn another_target_is_noticed() {
     let path = Arc::new(Geometric::from_standard_normal(Normal::isotropic(10, 4.0)));
     let run = Run::new(path, settings(2)).unwrap();
     let refused = run.with_engine(engines).unwrap().complete();
-    assert!(matches!(refused, Err(Error::Setting { field: "run.device", .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Setting { setting: "run.device", .. })), "{refused:?}");
 }

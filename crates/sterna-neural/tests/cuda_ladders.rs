@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerator::{Accelerator, Direction, Journey};
 use sterna::accelerators::{Cmcd, CmcdSteps, Identity, PerPair};
+use sterna::call::{Call, Rows, Scratch};
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use sterna::path::AnnealingPath;
@@ -162,7 +163,7 @@ impl OnCpu {
             0 => Arc::new(Identity),
             _ => Arc::new(Cmcd { steps: kernels(&transport(kind, steps)) }),
         };
-        let explorer = Arc::new(Hmc { steps: 1, leapfrog_steps: 5, sizes: kind.sizes(), jitter: 0.5 });
+        let explorer = Arc::new(Hmc::with_sizes(1, 5, kind.sizes(), 0.5));
         let streams = Streams::new(seed);
         let ensemble = Ensemble::start(&*path, &streams, &kind.schedule(), 0, ensembles).unwrap();
         let work = Workspace::new(&ensemble);
@@ -330,14 +331,12 @@ impl Accelerator for BrokenTwin {
     fn travel(
         &self,
         direction: Direction,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        travellers: &Travellers,
+        call: &Call,
         journey: &mut Journey,
+        scratch: &mut Scratch,
     ) -> sterna::Result<()> {
         let start = journey.points.log_density.clone();
-        self.0.travel(direction, path, streams, iteration, travellers, journey)?;
+        self.0.travel(direction, call, journey, scratch)?;
         for (i, start) in start.into_iter().enumerate() {
             journey.log_weight[i] = direction.log_weight(start, journey.points.log_density[i]);
         }
@@ -351,7 +350,7 @@ fn the_check_of_the_law_has_power() {
     let cmcd = || Cmcd { steps: kernels(&lively()) };
     let both: [Arc<dyn Accelerator>; 2] = [Arc::new(cmcd()), Arc::new(BrokenTwin(cmcd()))];
     for (accelerator, is_sound) in both.into_iter().zip([true, false]) {
-        let explorer = Hmc { steps: 1, leapfrog_steps: 5, sizes: ASKED.sizes(), jitter: 0.5 };
+        let explorer = Hmc::with_sizes(1, 5, ASKED.sizes(), 0.5);
         let mut sampler = sampler(Arc::new(ASKED.path()), ASKED.schedule(), explorer, Identity);
         sampler.accelerator = accelerator;
         let verdict = keeps_its_law(|streams, ladders| {

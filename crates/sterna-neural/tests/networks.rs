@@ -5,6 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{check_network, compile, lively, numbers, relative_error};
+use sterna::call::Scratch;
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal};
 use sterna::transport::{Drift, EnergyModel, Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
@@ -173,13 +174,13 @@ fn flows_start_as_the_identity_and_invert() {
         let flow =
             NeuralFlow::<f64>::new(network.clone(), layout.initialise(1), Arc::new(Cpu::new(1))).unwrap();
         let (mut x, mut log_det) = (start.clone(), vec![1.0; 3]);
-        flow.forward(&pairs, &mut x, &mut log_det).unwrap();
+        flow.forward(&pairs, &mut x, &mut log_det, &mut Scratch::default()).unwrap();
         assert_eq!((&x, &log_det[..]), (&start, &[0.0; 3][..]));
 
         let parameters: Vec<f64> = lively(&layout).iter().map(|p| 0.5 * p).collect();
         let flow = NeuralFlow::new(network, Parameters::new(parameters), Arc::new(Cpu::new(1))).unwrap();
         let (mut x, mut back) = (start.clone(), vec![0.0; 3]);
-        flow.forward(&pairs, &mut x, &mut log_det).unwrap();
+        flow.forward(&pairs, &mut x, &mut log_det, &mut Scratch::default()).unwrap();
         assert!(relative_error(x.as_slice(), start.as_slice()) > 0.1, "the flow moves points");
         // Numerical Jacobian of each row.
         for i in 0..3 {
@@ -189,7 +190,7 @@ fn flows_start_as_the_identity_and_invert() {
                 let at = |shift: f64| {
                     let mut x = Batch::from_vec(dim, start.row(i).to_vec());
                     x.row_mut(0)[j] += shift;
-                    flow.forward(&pairs[i..=i], &mut x, &mut [0.0]).unwrap();
+                    flow.forward(&pairs[i..=i], &mut x, &mut [0.0], &mut Scratch::default()).unwrap();
                     x
                 };
                 let (up, down) = (at(h), at(-h));
@@ -200,7 +201,7 @@ fn flows_start_as_the_identity_and_invert() {
             let numeric = log_abs_det(dim, jacobian);
             assert!((numeric - log_det[i]).abs() < 1e-7, "{numeric} and {}", log_det[i]);
         }
-        flow.inverse(&pairs, &mut x, &mut back).unwrap();
+        flow.inverse(&pairs, &mut x, &mut back, &mut Scratch::default()).unwrap();
         assert!(relative_error(x.as_slice(), start.as_slice()) < 1e-10);
         for (a, b) in log_det.iter().zip(&back) {
             assert!((a + b).abs() < 1e-10);
@@ -259,7 +260,7 @@ fn the_egnn_is_equivariant() {
     let x = Batch::from_vec(6, numbers(18, 8, 2.0, 0.0));
     let at = |x: &Batch| {
         let mut b = Batch::zeros(3, 6);
-        drift.drift(&pairs, &[0.1, 0.5, 0.8], x, &mut b).unwrap();
+        drift.drift(&pairs, &[0.1, 0.5, 0.8], x, &mut b, &mut Scratch::default()).unwrap();
         b
     };
     let plain = at(&x);
@@ -286,7 +287,15 @@ fn the_drift_vanishes_as_the_pair_closes_up() {
     let x = Batch::from_vec(2, vec![0.3, -0.4]);
     let size = |width: f64| {
         let mut b = Batch::zeros(1, 2);
-        drift.drift(&[Interval { lower: 0.5, upper: 0.5 + width }], &[0.5], &x, &mut b).unwrap();
+        drift
+            .drift(
+                &[Interval { lower: 0.5, upper: 0.5 + width }],
+                &[0.5],
+                &x,
+                &mut b,
+                &mut Scratch::default(),
+            )
+            .unwrap();
         b.row(0)[0].hypot(b.row(0)[1])
     };
     assert_eq!(size(0.0), 0.0);
@@ -308,8 +317,8 @@ fn the_energy_model_begins_with_the_diffusion_of_a_normal() {
     let x = Batch::from_vec(3, numbers(15, 3, 1.0, 0.0));
     let times = [0.0, 0.2, 0.9, 0.999, 1.0];
     let (mut ours, mut exact) = (Evaluation::zeros(5, 3), Evaluation::zeros(5, 3));
-    model.evaluate(&times, &x, &mut ours).unwrap();
-    target.diffused().unwrap().evaluate(&times, &x, &mut exact).unwrap();
+    model.evaluate(&times, &x, &mut ours, &mut Scratch::default()).unwrap();
+    target.diffused().unwrap().evaluate(&times, &x, &mut exact, &mut Scratch::default()).unwrap();
     assert!(relative_error(ours.score.as_slice(), exact.score.as_slice()) < 1e-11);
     // What a point asks for: nothing at s = 0, the target alone at s = 1.
     assert_eq!([0.0, 0.5, 1.0].map(|s| model.cost(s)), [(0, 0), (1, 1), (1, 0)]);
@@ -343,7 +352,7 @@ fn the_energy_model_has_no_wells_far_out() {
             let mut x = Batch::zeros(steps + 1, 2);
             (0..=steps).for_each(|k| x.row_mut(k)[coordinate] = place(k));
             let mut out = Evaluation::zeros(steps + 1, 2);
-            model.evaluate(&vec![time; steps + 1], &x, &mut out).unwrap();
+            model.evaluate(&vec![time; steps + 1], &x, &mut out, &mut Scratch::default()).unwrap();
             let highest =
                 (0..=steps).max_by(|&a, &b| out.log_density[a].total_cmp(&out.log_density[b])).unwrap();
             assert!(place(highest).abs() <= bound, "s = {time}, coordinate {coordinate}: {}", place(highest));
@@ -384,7 +393,7 @@ fn the_energy_model_joins_normal_and_target() {
         let x = Batch::from_vec(d, numbers(4 * d, 3, 1.0, 0.0));
         let at = |time: f64, x: &Batch| {
             let mut out = Evaluation::zeros(4, d);
-            model.evaluate(&[time; 4], x, &mut out).unwrap();
+            model.evaluate(&[time; 4], x, &mut out, &mut Scratch::default()).unwrap();
             out
         };
         let mut known = Evaluation::zeros(4, d);

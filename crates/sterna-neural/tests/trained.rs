@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{check_network, compile, lively, numbers, relative_error};
 use sterna::acceleration::{Acceleration, Collected, Fit, FitAtOnce, Fitted, Fitting};
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerator::{Accelerator, Direction, Journey};
 use sterna::accelerators::{Cmcd, Diffusion, DiffusionSteps, FlowAccelerator, Identity, Integrator, PerPair};
+use sterna::call::{Call, Rows, Scratch};
 use sterna::path::{AnnealingPath, Points};
 use sterna::paths::{Diffused, Geometric};
 use sterna::run::{Criterion, Results, Run, Settings};
@@ -66,22 +67,23 @@ fn travel(
     starts: &[f64],
 ) -> Journey {
     let schedule = Schedule::new(SCHEDULE.to_vec()).unwrap();
-    let interval: Vec<_> = PAIRS.iter().map(|&pair| schedule.interval(pair)).collect();
-    let travellers = Travellers {
-        row: (0..ROWS).collect(),
-        key: (0..ROWS as u32).collect(),
-        pair: PAIRS.to_vec(),
-        interval,
-    };
+    let mut travellers = Rows::default();
+    for (row, &pair) in PAIRS.iter().enumerate() {
+        travellers.push_leaving(row, row as u32, pair, schedule.interval(pair), direction);
+    }
     let mut points = Points::zeros(ROWS, path.dim());
     points.x.as_mut_slice().copy_from_slice(starts);
-    let other = if direction == Direction::Forward { Direction::Backward } else { Direction::Forward };
-    let mut betas = vec![0.0; ROWS];
-    other.ends(&travellers.interval, &mut betas);
-    path.evaluate(&betas, &mut points).unwrap();
+    path.evaluate(&travellers.beta, &mut points).unwrap();
     let mut journey = Journey::new(ROWS, path.dim());
     journey.begin(&points, &travellers.row);
-    accelerator.travel(direction, path, &Streams::new(3), 1, &travellers, &mut journey).unwrap();
+    accelerator
+        .travel(
+            direction,
+            &Call::new(path, &Streams::new(3), 1, &travellers),
+            &mut journey,
+            &mut Scratch::default(),
+        )
+        .unwrap();
     journey
 }
 
@@ -682,8 +684,14 @@ struct WreckedPath {
 struct Lying(NeuralEnergyModel<f64>, f64);
 
 impl EnergyModel for Lying {
-    fn evaluate(&self, times: &[f64], x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
-        self.0.evaluate(times, x, out)
+    fn evaluate(
+        &self,
+        times: &[f64],
+        x: &Batch,
+        out: &mut Evaluation,
+        scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
+        self.0.evaluate(times, x, out, scratch)
     }
 
     fn log_z_reference(&self) -> f64 {

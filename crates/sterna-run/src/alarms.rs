@@ -8,10 +8,10 @@ pub use code::Code;
 use occupation::{FALSE_ALARM, disagreement};
 use serde::{Deserialize, Serialize};
 use sterna::acceleration::FitReport;
-use sterna::adaptation::BOUNDS;
 use sterna::estimates::global_barrier;
+use sterna::explorers::{STEP_SIZE_BOUNDS as BOUNDS, StepSize};
 use sterna::records::Draws;
-use sterna::run::{Results, Run, StepSize};
+use sterna::run::{Results, Run};
 use sterna::schedule::cumulative_barrier;
 
 /// Something a user should know.
@@ -44,7 +44,7 @@ pub struct Evidence<'a> {
 
 /// Acceptance that a run adapts its step sizes to, if it does.
 pub(crate) fn wanted_acceptance(run: &Run) -> Option<f64> {
-    match run.settings().step_size {
+    match run.settings().explorer.as_hmc()?.step_size {
         StepSize::Adapt { acceptance } => Some(acceptance),
         _ => None,
     }
@@ -195,7 +195,7 @@ impl<'a> Evidence<'a> {
     fn step_size_bound(&self) -> Option<String> {
         let wanted = self.wanted_acceptance?;
         let r = self.results;
-        let chains = r.sizes.step_size.iter().zip(&r.acceptance).enumerate();
+        let chains = r.step_size.iter().zip(&r.acceptance).enumerate();
         let at_bound = |size: f64| size <= 2.0 * BOUNDS.0 || size >= 0.5 * BOUNDS.1;
         let far = |(_, (size, acceptance)): &(usize, (&f64, &f64))| {
             // Exact draws have no acceptance and no step.
@@ -245,11 +245,10 @@ impl<'a> Evidence<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sterna::Schedule;
     use sterna::estimates::{Bar, Crooks, LogZ, PairEstimate};
-    use sterna::explorers::StepSizes;
     use sterna::records::BadPoint;
     use sterna::streams::{Phase, Streams};
-    use sterna::{Batch, Schedule};
 
     /// A run without a fault.
     fn healthy() -> Results {
@@ -279,7 +278,7 @@ mod tests {
             means: vec![(0.0, 0.01)],
             ess: vec![5000.0],
             acceptance: vec![f64::NAN, 0.9, 0.9, 0.9, 0.9],
-            sizes: StepSizes { step_size: vec![0.1; 5], scale: Batch::zeros(5, 1) },
+            step_size: vec![0.1; 5],
             bad: (0, None),
             evaluations: 1000,
             sampling_evaluations: 900,
@@ -384,7 +383,7 @@ mod tests {
     #[test]
     fn step_size_bound_needs_an_adaptation_that_failed() {
         let mut results = healthy();
-        results.sizes.step_size[2] = 1e-8;
+        results.step_size[2] = 1e-8;
         assert_eq!(codes(&results), ["step-size-bound"]);
         assert!(codes_with(&results, &[0.5, 0.5], |e| e.wanted_acceptance = None).is_empty());
         let mut results = healthy();
@@ -392,7 +391,7 @@ mod tests {
         assert_eq!(codes(&results), ["step-size-bound"]);
         // Chain 0 draws exactly: its step size means nothing.
         let mut results = healthy();
-        results.sizes.step_size[0] = 1e-8;
+        results.step_size[0] = 1e-8;
         assert!(codes(&results).is_empty());
     }
 

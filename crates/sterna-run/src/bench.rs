@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 use sterna::acceleration::Acceleration;
 use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator};
+use sterna::explorers::{Hmc, StepSize};
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
-use sterna::run::{Run, Settings, Stage, StepSize};
+use sterna::run::{Run, Settings, Stage};
 use sterna::targets::{Dw4, Gmm, ManyWell};
 use sterna::{Target, lanes};
 
@@ -53,9 +54,9 @@ fn measure(
 ) -> Cost {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     pool.install(|| {
-        let step = StepSize::Fixed(0.05);
+        let explorer = Arc::new(Hmc { step_size: StepSize::Fixed(0.05), ..Hmc::default() });
         let settings =
-            Settings { chains: 30, ensembles, step_size: step, rounds: 2, iterations, ..Settings::default() };
+            Settings { chains: 30, ensembles, explorer, rounds: 2, iterations, ..Settings::default() };
         let mut run = Run::accelerated(path.clone(), settings, acceleration).expect("a good start");
         while run.progress().0 != Stage::Sampling {
             run.advance(u64::MAX).expect("a built-in target");

@@ -228,7 +228,7 @@ fn sampling_rate_of_a_core() -> f64 {
     let drift = NeuralDrift::<f32>::new(network.drift().clone(), weights.clone(), Arc::new(Cpu::new(1)));
     let drift = Arc::new(drift.expect("compiles"));
     let accelerator = Arc::new(Cmcd { steps: network.kernels(&weights, drift).expect("positive variances") });
-    let explorer = Arc::new(Hmc { steps: 1, leapfrog_steps: 5, sizes: step_sizes(&betas), jitter: 0.0 });
+    let explorer = Arc::new(Hmc::with_sizes(1, 5, step_sizes(&betas), 0.0));
     let (path, streams) = (path(), Streams::new(1));
     let mut ensemble = Ensemble::start(&*path, &streams, &schedule, 0, 1).expect("a good start");
     let mut work = Workspace::new(&ensemble);

@@ -104,7 +104,45 @@ pub enum JobError {
     Draws(#[from] crate::draws_file::DrawsFileError),
     /// The sampler could not start or go on.
     #[error(transparent)]
-    Sampler(#[from] sterna::Error),
+    Sampler(sterna::Error),
+}
+
+impl From<sterna::Error> for JobError {
+    fn from(error: sterna::Error) -> Self {
+        Self::Sampler(with_keys(error))
+    }
+}
+
+/// The library names its own settings; people know them by their keys in a config.
+pub fn with_keys(error: sterna::Error) -> sterna::Error {
+    let sterna::Error::Setting { setting, value, cure } = error else { return error };
+    let key = match setting {
+        "Settings.chains" => "chains.count",
+        "Settings.ensembles" => "chains.ensembles",
+        "Settings.rounds" => "schedule.rounds",
+        "Settings.round_iterations" => "schedule.iterations",
+        "Settings.collect" => "training.collect",
+        "Settings.fits" => "training.rounds",
+        "Settings.iterations" => "run.iterations",
+        "Settings.thin" => "run.thin",
+        "Settings.trajectories" => "output.every",
+        "Hmc.steps" | "Slice.sweeps" => "explorer.steps",
+        "Hmc.leapfrog_steps" => "explorer.leapfrog_steps",
+        "Hmc.step_size" => "explorer.step_size",
+        "Hmc.acceptance" => "explorer.acceptance",
+        "CmcdSteps.steps" | "DiffusionSteps.steps" | "ControlledDiffusion.steps" => "accelerator.steps",
+        other => other,
+    };
+    let cure = match cure {
+        "points of all chains are kept by the cores alone" => {
+            "points of all chains are kept by the cores alone (run.device = \"cpu\")"
+        }
+        "step sizes adapt during tuning: give at least 1 round, or a number as step size" => {
+            "step sizes adapt during tuning: give at least 1 round, or a number as explorer.step_size"
+        }
+        other => other,
+    };
+    sterna::Error::Setting { setting: key, value, cure }
 }
 
 impl JobError {

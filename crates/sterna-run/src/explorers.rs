@@ -2,21 +2,25 @@
 
 mod hmc;
 mod mala;
+mod slice;
 mod step_size;
 
 pub use hmc::Hmc;
 pub use mala::Mala;
+pub use slice::Slice;
 pub use step_size::{Adaptation, Masses, StepSizeConfig};
 
 use crate::config::kinds::kinds;
 use crate::error::JobError;
 use crate::problem::Problem;
+use std::sync::Arc;
+use sterna::explorer::Explorer;
 use sterna::run::Settings;
 
 /// What a kind of explorer does.
 pub trait Kind {
-    /// Writes its moves into the settings of a run.
-    fn choose(&self, settings: &mut Settings);
+    /// Its moves, as a run takes them.
+    fn moves(&self) -> Arc<dyn Explorer>;
 
     /// Masses of its moves, where they have some.
     fn masses(&self) -> Option<Masses> {
@@ -36,6 +40,8 @@ kinds! {
         Hmc(Hmc) = "hmc",
         /// The same with one leapfrog step.
         Mala(Mala) = "mala",
+        /// Slice sampling, without scores.
+        Slice(Slice) = "slice",
     }
 }
 
@@ -51,7 +57,7 @@ impl ExplorerKind {
                 return Err(JobError::of_molecules("explorer.masses = \"atoms\"", kind));
             }
         }
-        self.role().choose(settings);
+        settings.explorer = self.role().moves();
         Ok(())
     }
 

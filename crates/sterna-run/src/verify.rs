@@ -9,7 +9,7 @@ use crate::config::{Config, Count};
 use crate::error::JobError;
 use crate::problem::Problem;
 use std::sync::Arc;
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerator::{Accelerator, Crossing, Direction};
 use sterna::accelerators::Identity;
 use sterna::estimates::{Bar, bar, long_run_variance};
 use sterna::iteration::{Recorder, Step};
@@ -184,24 +184,11 @@ fn travel(
     starts: &[f64],
     t: u64,
 ) -> Result<Paths, JobError> {
-    let dim = sampler.path.dim();
-    let rows = starts.len() / dim;
-    let interval = sampler.schedule.interval(pair);
-    let mut points = Points::zeros(rows, dim);
-    points.x.as_mut_slice().copy_from_slice(starts);
-    let beta = if direction == Direction::Forward { interval.lower } else { interval.upper };
-    sampler.path.evaluate(&vec![beta; rows], &mut points)?;
-    let all: Vec<usize> = (0..rows).collect();
-    let travellers = Travellers {
-        row: all.clone(),
-        key: (0..rows as u32).collect(),
-        pair: vec![pair; rows],
-        interval: vec![interval; rows],
-    };
-    let mut journey = Journey::new(rows, dim);
-    journey.begin(&points, &all);
-    sampler.accelerator.travel(direction, &*sampler.path, &sampler.streams, t, &travellers, &mut journey)?;
-    let (start, end) = (points.x, journey.points.x);
+    let Sampler { path, schedule, accelerator, streams, .. } = sampler;
+    let crossing = Crossing { accelerator: &**accelerator, path: &**path, schedule, streams };
+    let start = Batch::from_vec(path.dim(), starts.to_vec());
+    let journey = crossing.cross(pair, direction, t, crossing.start(pair, direction, start.clone())?)?;
+    let end = journey.points.x;
     let ends = if direction == Direction::Forward { [start, end] } else { [end, start] };
     Ok(Paths { ends, log_weight: journey.log_weight })
 }

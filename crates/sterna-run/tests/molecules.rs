@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Fit};
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerator::{Accelerator, Direction, Journey};
+use sterna::call::{Call, Rows, Scratch};
 use sterna::run::{Run, Stage};
 use sterna::transport::Interval;
 use sterna::{Batch, Points};
@@ -116,15 +117,21 @@ fn transports_come_back_from_their_records() {
         let x: Vec<f64> = collected_point(&run);
         let mut points = Points::zeros(1, dim);
         points.x = Batch::from_vec(dim, x);
-        let interval = sampler.schedule.interval(1);
-        sampler.path.evaluate(&[interval.lower], &mut points).unwrap();
-        let travellers = Travellers { row: vec![0], key: vec![0], pair: vec![1], interval: vec![interval] };
+        let travellers = Rows::over_pair(&sampler.schedule, 1, Direction::Forward, 1);
+        sampler.path.evaluate(&travellers.beta, &mut points).unwrap();
         let end = |accelerator: &dyn Accelerator| {
             let mut journey = Journey::new(1, dim);
             journey.begin(&points, &[0]);
             let streams = &sampler.streams;
             let path = &*sampler.path;
-            accelerator.travel(Direction::Forward, path, streams, 1, &travellers, &mut journey).unwrap();
+            accelerator
+                .travel(
+                    Direction::Forward,
+                    &Call::new(path, streams, 1, &travellers),
+                    &mut journey,
+                    &mut Scratch::default(),
+                )
+                .unwrap();
             (journey.points.x, journey.log_weight)
         };
         assert_eq!(end(&*fitted.accelerator), end(&*again.accelerator), "{text}");
@@ -172,8 +179,9 @@ impl InnerMap for WrongSign {
         soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
+        scratch: &mut Scratch,
     ) -> sterna::Result<()> {
-        self.0.forward(pairs, soft, z, log_det)?;
+        self.0.forward(pairs, soft, z, log_det, scratch)?;
         log_det.iter_mut().for_each(|log_det| *log_det = -*log_det);
         Ok(())
     }
@@ -184,8 +192,9 @@ impl InnerMap for WrongSign {
         soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
+        scratch: &mut Scratch,
     ) -> sterna::Result<()> {
-        self.0.inverse(pairs, soft, z, log_det)?;
+        self.0.inverse(pairs, soft, z, log_det, scratch)?;
         log_det.iter_mut().for_each(|log_det| *log_det = -*log_det);
         Ok(())
     }

@@ -92,8 +92,9 @@ impl sterna::transport::Drift for Signed {
         times: &[f64],
         x: &sterna::Batch,
         out: &mut sterna::Batch,
+        scratch: &mut sterna::call::Scratch,
     ) -> sterna::Result<()> {
-        self.inner.drift(pairs, times, x, out)?;
+        self.inner.drift(pairs, times, x, out, scratch)?;
         out.as_mut_slice().iter_mut().for_each(|b| *b *= self.sign);
         Ok(())
     }

@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use sterna::accelerator::{Accelerator, Direction, Travellers};
+use sterna::accelerator::{Accelerator, Direction};
 use sterna::accelerators::{
     Cmcd, CmcdSteps, Diffusion, DiffusionSteps, FlowAccelerator, Gaussian, GaussianSteps, Identity,
     Integrator, NoDrift, NormalDrift,
 };
+use sterna::call::{Call, Rows, Scratch};
 use sterna::estimates::round_trip_rate;
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::path::Points;
@@ -85,7 +86,14 @@ fn deltas(
         let x = ladder.draw_ladder(schedule, &Streams::new(seed), n);
         let (travellers, mut journey) = depart(direction, &*path, schedule, &x);
         let noise = Streams::new(seed ^ (1 << 40));
-        accelerator.travel(direction, &*path, &noise, 1, &travellers, &mut journey).expect("paths travel");
+        accelerator
+            .travel(
+                direction,
+                &Call::new(&*path, &noise, 1, &travellers),
+                &mut journey,
+                &mut Scratch::default(),
+            )
+            .expect("paths travel");
         journey.log_weight
     };
     let (up, down) = (weights(Direction::Forward, 2 * seed), weights(Direction::Backward, 2 * seed + 1));
@@ -436,8 +444,7 @@ fn exact_log_z() -> (Value, Figure) {
     let ladder = GaussianLadder::new(target);
     let schedule = Schedule::uniform(chains);
     let exact = ladder.log_z(1.0).expect("known");
-    let local =
-        || Hmc { steps: 1, leapfrog_steps: 3, sizes: StepSizes::fixed(chains, dim, 0.2), jitter: 0.0 };
+    let local = || Hmc::with_sizes(1, 3, StepSizes::fixed(chains, dim, 0.2), 0.0);
     let members: [(&str, Arc<dyn Accelerator>); 3] = [
         ("parallel tempering", Arc::new(Identity)),
         ("affine map, 10% off", Arc::new(affine(&ladder, &schedule, dim, 1.1))),
@@ -774,34 +781,41 @@ impl GaussianSteps for PrintedSign {
     fn steps(&self) -> usize {
         self.0.steps()
     }
-    fn betas(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
-        self.0.betas(travellers, k, out);
+    fn betas(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        self.0.betas(rows, k, out);
     }
-    fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
-        self.0.variances(travellers, k, out);
+    fn variances(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        self.0.variances(rows, k, out);
     }
-    fn control(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()> {
-        self.0.control(travellers, k, points, out)
+    fn control(
+        &self,
+        rows: &Rows,
+        k: usize,
+        points: &Points,
+        out: &mut Batch,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.0.control(rows, k, points, out, scratch)
     }
     fn forward_means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.0.forward_means(travellers, k, points, control, out)
+        self.0.forward_means(rows, k, points, control, out)
     }
     fn backward_means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.0.backward_means(travellers, k, points, control, out)?;
+        self.0.backward_means(rows, k, points, control, out)?;
         for (out, x) in out.as_mut_slice().iter_mut().zip(points.x.as_slice()) {
             *out = 2.0 * x - *out;
         }

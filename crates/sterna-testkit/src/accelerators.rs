@@ -5,7 +5,8 @@ use crate::ladders::ExactLadder;
 use crate::moves::{depart, swap};
 use crate::p_values::{mean_and_error, z_test, z_test_at_most_zero};
 use crate::verdict::Verdict;
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use sterna::accelerator::{Accelerator, Direction, Journey};
+use sterna::call::{Call, Rows, Scratch};
 use sterna::path::{AnnealingPath, Points};
 use sterna::{Batch, Schedule, Streams};
 
@@ -81,7 +82,7 @@ pub fn check_accelerator(
 /// Journeys of all pairs of many ladders.
 struct Trip {
     direction: Direction,
-    travellers: Travellers,
+    rows: Rows,
     start: Points,
     journey: Journey,
 }
@@ -93,6 +94,11 @@ struct Paths<'a> {
     log_weight: Vec<f64>,
 }
 
+fn carry(accelerator: &dyn Accelerator, direction: Direction, call: &Call, journey: &mut Journey) {
+    let made = accelerator.travel(direction, call, journey, &mut Scratch::default());
+    made.expect("the accelerator travels");
+}
+
 impl Trip {
     fn make(
         accelerator: &dyn Accelerator,
@@ -102,16 +108,14 @@ impl Trip {
         streams: &Streams,
         ladders: Batch,
     ) -> Self {
-        let (travellers, mut journey) = depart(direction, path, schedule, &ladders);
+        let (rows, mut journey) = depart(direction, path, schedule, &ladders);
         let start = journey.points.clone();
-        accelerator
-            .travel(direction, path, streams, 1, &travellers, &mut journey)
-            .expect("the accelerator travels");
-        Self { direction, travellers, start, journey }
+        carry(accelerator, direction, &Call::new(path, streams, 1, &rows), &mut journey);
+        Self { direction, rows, start, journey }
     }
 
     fn of_pair(&self, pair: usize, schedule: &Schedule) -> Paths<'_> {
-        let rows = || (pair - 1..self.travellers.len()).step_by(schedule.pairs());
+        let rows = || (pair - 1..self.rows.len()).step_by(schedule.pairs());
         let starts = rows().map(|i| self.start.x.row(i)).collect();
         let ends = rows().map(|i| self.journey.points.x.row(i)).collect();
         let log_weight = rows().map(|i| self.journey.log_weight[i]).collect();
@@ -126,7 +130,7 @@ impl Trip {
         let numbers = |values: &[f64]| values.iter().all(|v| !v.is_nan());
         let Journey { points, log_weight, .. } = &self.journey;
         let way = self.direction;
-        let n = self.travellers.len();
+        let n = self.rows.len();
         verdict
             .require(log_weight.len() == n && points.rows() == n, format!("{way:?}: a weight for each row"));
         verdict.require(numbers(log_weight), format!("{way:?}: log-weights are numbers"));
@@ -138,7 +142,7 @@ impl Trip {
     /// End points carry what the path says of them at the chain they go to.
     fn require_evaluated_ends(&self, path: &dyn AnnealingPath, verdict: &mut Verdict) {
         let betas: Vec<f64> = self
-            .travellers
+            .rows
             .interval
             .iter()
             .map(
@@ -174,14 +178,12 @@ impl Trip {
         [same, other]: [&Streams; 2],
         verdict: &mut Verdict,
     ) {
-        let rows: Vec<usize> = (0..self.travellers.len().min(200)).collect();
+        let rows: Vec<usize> = (0..self.rows.len().min(200)).collect();
         let travellers = self.travellers_of(&rows);
         let travel = |direction: Direction, streams: &Streams, start: &Points| {
             let mut journey = Journey::new(rows.len(), path.dim());
             journey.begin(start, &rows);
-            accelerator
-                .travel(direction, path, streams, 1, &travellers, &mut journey)
-                .expect("the accelerator travels");
+            carry(accelerator, direction, &Call::new(path, streams, 1, &travellers), &mut journey);
             journey
         };
         let there = travel(self.direction, same, &self.start);
@@ -202,13 +204,11 @@ impl Trip {
         verdict.require(same, format!("{way:?}: the way back weighs the same"));
     }
 
-    fn travellers_of(&self, rows: &[usize]) -> Travellers {
-        Travellers {
-            row: (0..rows.len()).collect(),
-            key: rows.iter().map(|&i| self.travellers.key[i]).collect(),
-            pair: rows.iter().map(|&i| self.travellers.pair[i]).collect(),
-            interval: rows.iter().map(|&i| self.travellers.interval[i]).collect(),
-        }
+    fn travellers_of(&self, rows: &[usize]) -> Rows {
+        let mut some = Rows::default();
+        some.choose(&self.rows, rows);
+        some.row = (0..rows.len()).collect();
+        some
     }
 
     /// Some rows travel again, alone and together: the same bits.
@@ -222,15 +222,13 @@ impl Trip {
         let way = self.direction;
         // Neighbours in other orders and numbers than before.
         let chosen: Vec<usize> =
-            (0..ALONE.min(self.travellers.len())).map(|i| (i * 37) % self.travellers.len()).collect();
+            (0..ALONE.min(self.rows.len())).map(|i| (i * 37) % self.rows.len()).collect();
         let all = chosen.iter().map(|&i| vec![i]).chain([chosen.clone()]);
         for rows in all {
             let travellers = self.travellers_of(&rows);
             let mut journey = Journey::new(rows.len(), path.dim());
             journey.begin(&self.start, &rows);
-            accelerator
-                .travel(way, path, streams, 1, &travellers, &mut journey)
-                .expect("the accelerator travels");
+            carry(accelerator, way, &Call::new(path, streams, 1, &travellers), &mut journey);
             let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             let same = rows.iter().enumerate().all(|(new, &old)| {
                 bits(journey.points.x.row(new)) == bits(self.journey.points.x.row(old))

@@ -1,9 +1,9 @@
 //! Accelerators with one fault each: a suite that lets them pass is no suite.
 
 use std::sync::Arc;
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
-use sterna::path::AnnealingPath;
-use sterna::{Result, Streams};
+use sterna::Result;
+use sterna::accelerator::{Accelerator, Direction, Journey};
+use sterna::call::{Call, Scratch};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,14 +57,12 @@ impl Accelerator for Broken {
     fn travel(
         &self,
         direction: Direction,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        travellers: &Travellers,
+        call: &Call,
         journey: &mut Journey,
+        scratch: &mut Scratch,
     ) -> Result<()> {
         let before = journey.points.log_density.clone();
-        self.inner.travel(direction, path, streams, iteration, travellers, journey)?;
+        self.inner.travel(direction, call, journey, scratch)?;
         let Journey { points, log_weight, .. } = journey;
         let rows = points.rows();
         match self.fault {
@@ -77,15 +75,15 @@ impl Accelerator for Broken {
             Fault::MissingConstant(size) => log_weight.iter_mut().for_each(|w| *w += size),
             Fault::BiasedEnd(shift) => {
                 (0..rows).for_each(|i| points.x.row_mut(i)[0] += shift);
-                let betas: Vec<f64> = travellers.interval.iter().map(|interval| interval.upper).collect();
-                path.evaluate(&betas, points)?;
+                let betas: Vec<f64> = call.rows.interval.iter().map(|interval| interval.upper).collect();
+                call.path.evaluate(&betas, points)?;
             }
             Fault::StaleEnd => points.log_density = before,
             Fault::LeakyRows => {
                 (0..rows).for_each(|i| log_weight[i] += 1e-12 * points.x.row((i + 1) % rows)[0]);
             }
             Fault::NotANumber => {
-                log_weight.iter_mut().zip(&travellers.key).for_each(|(w, key)| {
+                log_weight.iter_mut().zip(&call.rows.key).for_each(|(w, key)| {
                     if key % 100 == 1 {
                         *w = f64::NAN;
                     }
@@ -113,16 +111,14 @@ impl Accelerator for Mismatched {
     fn travel(
         &self,
         direction: Direction,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        travellers: &Travellers,
+        call: &Call,
         journey: &mut Journey,
+        scratch: &mut Scratch,
     ) -> Result<()> {
         let one = match direction {
             Direction::Forward => &self.forward,
             Direction::Backward => &self.backward,
         };
-        one.travel(direction, path, streams, iteration, travellers, journey)
+        one.travel(direction, call, journey, scratch)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::ladders::{ExactLadder, GaussianLadder};
 use std::sync::Arc;
+use sterna::call::Scratch;
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{PhaseKey, RowStream, Streams};
 use sterna::{Batch, Result, Schedule};
@@ -56,7 +57,7 @@ impl AnnealingPath for Extended {
         }
         Ok(())
     }
-    fn slopes(&self, _betas: &[f64], _points: &Points, _out: &mut [f64]) -> Result<()> {
+    fn slopes(&self, _: &[f64], _: &Points, _: &mut [f64], _: &mut Scratch) -> Result<()> {
         unreachable!("swaps need no slopes")
     }
     fn draw_reference(&self, _: &Streams, _: PhaseKey, _: u64, _: &[u32], _: &mut Batch) {

@@ -5,19 +5,20 @@
 //! [`check_invariance`]: crate::check_invariance
 
 use std::sync::Arc;
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
-use sterna::explorer::{Explorer, Moves, Rows, Scratch};
+use sterna::accelerator::{Accelerator, Crossing, Direction, Journey};
+use sterna::call::{Call, Rows, Scratch};
+use sterna::explorer::{Explorer, Moved};
 use sterna::path::{AnnealingPath, Points};
 use sterna::{Batch, Ensemble, Sampler, Schedule, Streams, Swap, Workspace, decide, iterate};
 
 /// Points of all ladders, evaluated at the β of their chains.
-pub fn points_of(path: &dyn AnnealingPath, betas: &[f64], ladders: &Batch) -> (Points, Vec<f64>) {
+pub fn points_of(path: &dyn AnnealingPath, betas: &[f64], ladders: &Batch) -> Points {
     let rows = ladders.rows() * betas.len();
     let mut points = Points::zeros(rows, path.dim());
     points.x.as_mut_slice().copy_from_slice(ladders.as_slice());
     let row_betas: Vec<f64> = (0..rows).map(|row| betas[row % betas.len()]).collect();
     path.evaluate(&row_betas, &mut points).expect("the path answers");
-    (points, row_betas)
+    points
 }
 
 /// One call of an explorer on every chain of every ladder.
@@ -27,18 +28,12 @@ pub fn explore<'a>(
     explorer: &'a dyn Explorer,
 ) -> impl FnMut(&Streams, Batch) -> Batch + 'a {
     move |streams, ladders| {
-        let (mut points, beta) = points_of(path, betas, &ladders);
-        let n = points.rows();
-        let rows = Rows {
-            row: (0..n).collect(),
-            key: (0..n as u32).collect(),
-            chain: (0..n).map(|row| row % betas.len()).collect(),
-            beta,
-        };
-        let mut scratch = Scratch::new(n, path.dim());
-        let mut moves = vec![Moves::default(); n];
+        let mut points = points_of(path, betas, &ladders);
+        let rows = Rows::of_ladders(betas, ladders.rows());
+        let mut moved = Moved::default();
+        moved.begin(rows.len());
         explorer
-            .explore(path, streams, 1, &rows, &mut points, &mut moves, &mut scratch)
+            .explore(&Call::new(path, streams, 1, &rows), &mut points, &mut moved, &mut Scratch::default())
             .expect("the explorer moves");
         Batch::from_vec(ladders.dim(), points.x.as_slice().to_vec())
     }
@@ -60,7 +55,7 @@ pub fn exact_ensemble(sampler: &Sampler, ladders: &Batch) -> Ensemble {
     let Sampler { path, schedule, streams, .. } = sampler;
     let mut ensemble =
         Ensemble::start(&**path, streams, schedule, 0, ladders.rows()).expect("the path can start");
-    ensemble.points = points_of(&**path, schedule.betas(), ladders).0;
+    ensemble.points = points_of(&**path, schedule.betas(), ladders);
     ensemble
 }
 
@@ -76,30 +71,27 @@ pub fn ladders_of(ensemble: &Ensemble) -> Batch {
     out
 }
 
-/// Travellers and journeys of all pairs of all ladders, in one direction: entry i belongs to ladder
+/// Rows and journeys of all pairs of all ladders, in one direction: entry i belongs to ladder
 /// i / pairs and to pair 1 + i mod pairs. Keys are those that an ensemble would give.
 pub fn depart(
     direction: Direction,
     path: &dyn AnnealingPath,
     schedule: &Schedule,
     ladders: &Batch,
-) -> (Travellers, Journey) {
-    let (points, _) = points_of(path, schedule.betas(), ladders);
+) -> (Rows, Journey) {
+    let points = points_of(path, schedule.betas(), ladders);
     let (chains, pairs) = (schedule.chains(), schedule.pairs());
-    let mut travellers = Travellers::default();
+    let mut rows = Rows::default();
     for ladder in 0..ladders.rows() {
         for pair in 1..=pairs {
             let chain = if direction == Direction::Forward { pair - 1 } else { pair };
             let row = ladder * chains + chain;
-            travellers.row.push(row);
-            travellers.key.push(row as u32);
-            travellers.pair.push(pair);
-            travellers.interval.push(schedule.interval(pair));
+            rows.push_leaving(row, row as u32, pair, schedule.interval(pair), direction);
         }
     }
     let mut journey = Journey::new(ladders.rows() * pairs, path.dim());
-    journey.begin(&points, &travellers.row);
-    (travellers, journey)
+    journey.begin(&points, &rows.row);
+    (rows, journey)
 }
 
 /// The swap of one pair of chains, by the given accelerator: rows hold the two chains.
@@ -112,23 +104,12 @@ pub fn swap<'a>(
     move |streams, mut both| {
         let dim = path.dim();
         let rows = both.rows();
-        let interval = schedule.interval(pair);
-        let betas = [interval.lower, interval.upper];
-        let (points, _) = points_of(path, &betas, &both);
+        let crossing = Crossing { accelerator, path, schedule, streams };
         let travel = |direction: Direction, chain: usize| {
-            let row: Vec<usize> = (0..rows).map(|i| 2 * i + chain).collect();
-            let travellers = Travellers {
-                key: row.iter().map(|&r| r as u32).collect(),
-                pair: vec![pair; rows],
-                interval: vec![interval; rows],
-                row,
-            };
-            let mut journey = Journey::new(rows, dim);
-            journey.begin(&points, &travellers.row);
-            accelerator
-                .travel(direction, path, streams, 1, &travellers, &mut journey)
-                .expect("the accelerator travels");
-            journey
+            let starts = both.iter_rows().flat_map(|row| &row[chain * dim..(chain + 1) * dim]);
+            let start = crossing.start(pair, direction, Batch::from_vec(dim, starts.copied().collect()));
+            let start = start.expect("the path answers");
+            crossing.cross(pair, direction, 1, start).expect("the accelerator travels")
         };
         let (up, down) = (travel(Direction::Forward, 0), travel(Direction::Backward, 1));
         let weights = up.log_weight.iter().zip(&down.log_weight);

@@ -2,6 +2,7 @@
 
 use crate::accelerator::Accelerator;
 use crate::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity};
+use crate::error::BadState;
 use crate::estimates::Seen;
 use crate::iteration::{Recorder, Step};
 use crate::path::AnnealingPath;
@@ -9,11 +10,21 @@ use crate::records::Ladders;
 use crate::schedule::cumulative_barrier;
 use crate::transport::Drift;
 use crate::transports::Affine;
-use crate::{Batch, Error, Result, Schedule};
+use crate::{Batch, Result, Schedule};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What carries the proposals of swaps.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::acceleration::{Acceleration, FitAffine};
+/// use sterna::{paths::Geometric, run::{Run, Settings}, targets::Gmm};
+/// let path = Arc::new(Geometric::from_standard_normal(Gmm::paper(2)));
+/// let acceleration = Acceleration::Fitted(Arc::new(FitAffine { full: true }));
+/// let run = Run::accelerated(path, Settings::default(), acceleration).unwrap();
+/// assert_eq!(run.sampler().accelerator.steps(), 0); // plain swaps until there are samples
+/// ```
 #[derive(Clone)]
 pub enum Acceleration {
     /// Nothing: parallel tempering.
@@ -138,15 +149,16 @@ pub trait FitAtOnce: Send + Sync {
 
 impl<F: FitAtOnce> Fit for F {
     fn begin(&self, collected: Arc<Collected>, _earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
-        let record = postcard::to_allocvec(&*collected).map_err(|e| Error::Saved(e.to_string()))?;
+        let record = postcard::to_allocvec(&*collected).map_err(|e| BadState::Unreadable(e.to_string()))?;
         Ok(Box::new(AtOnce(self.rebuild(&record)?)))
     }
 
     fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
-        let collected: Collected = postcard::from_bytes(record).map_err(|e| Error::Saved(e.to_string()))?;
+        let collected: Collected =
+            postcard::from_bytes(record).map_err(|e| BadState::Unreadable(e.to_string()))?;
         let dim = collected.local_variance.dim();
         if !collected.is_sound(collected.schedule.chains(), dim) {
-            return Err(Error::Saved("its samples contradict each other".into()));
+            return Err(BadState::Contradiction.into());
         }
         let accelerator = self.fit(&collected)?;
         Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
@@ -193,6 +205,14 @@ impl FitAtOnce for FitAffine {
 }
 
 /// A controlled diffusion with a known drift, its noise scaled to the ladder.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::acceleration::{Acceleration, FitCmcd};
+/// use sterna::accelerators::NoDrift;
+/// let fit = FitCmcd { drift: Arc::new(NoDrift), steps: 2, noise: 0.1 };
+/// let acceleration = Acceleration::Fitted(Arc::new(fit));
+/// ```
 #[derive(Clone)]
 pub struct FitCmcd {
     /// b.

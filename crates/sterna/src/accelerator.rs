@@ -1,50 +1,11 @@
 //! Accelerators: paths that carry the proposals of a swap (§3.1; Algorithm 1, lines 5–10).
 
+use crate::call::{Call, Rows, Scratch};
 use crate::path::{AnnealingPath, Points};
-use crate::streams::Streams;
 use crate::transport::Interval;
-use crate::{Batch, Result};
+use crate::{Batch, Result, Schedule, Streams};
 
-/// Replicas on their way to the neighbouring chain: parallel lists, one entry per proposed pair.
-#[derive(Clone, Debug, Default)]
-pub struct Travellers {
-    /// Row in the ensemble.
-    pub row: Vec<usize>,
-    /// Key of its random numbers.
-    pub key: Vec<u32>,
-    /// Pair n ∈ 1..=N.
-    pub pair: Vec<usize>,
-    /// β and β′ of the pair.
-    pub interval: Vec<Interval>,
-}
-
-impl Travellers {
-    /// Number of travellers.
-    pub fn len(&self) -> usize {
-        self.row.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.row.is_empty()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.row.clear();
-        self.key.clear();
-        self.pair.clear();
-        self.interval.clear();
-    }
-
-    pub(crate) fn push(&mut self, row: usize, key: u32, pair: usize, interval: Interval) {
-        self.row.push(row);
-        self.key.push(key);
-        self.pair.push(pair);
-        self.interval.push(interval);
-    }
-}
-
-/// Where travellers start, where they end, and the weight of the way. Also the buffers for it.
+/// Where rows start, where they end, and the weight of the way.
 #[derive(Clone, Debug, Default)]
 pub struct Journey {
     /// In: the points, evaluated at the chain they come from. Out: the end points, evaluated at
@@ -52,59 +13,18 @@ pub struct Journey {
     pub points: Points,
     /// log w of the path, always written forward: Q over P (eq. 5).
     pub log_weight: Vec<f64>,
-    /// β that a step works at, one per row.
-    pub beta: Vec<f64>,
-    /// Log-determinant of a map, or log-ratio of kernels so far, one per row.
-    pub log_det: Vec<f64>,
-    /// Variance of a step, one per row.
-    pub variance: Vec<f64>,
-    /// Variance of the step that returns, one per row.
-    pub return_variance: Vec<f64>,
-    /// Noise of a step.
-    pub noise: Batch,
-    /// Points before a step.
-    pub before: Batch,
-    /// Mean of a step.
-    pub mean: Batch,
-    /// What steers a step: a drift, where there is one.
-    pub control: Batch,
 }
 
 impl Journey {
     /// Room for `rows` points of length `dim`.
     pub fn new(rows: usize, dim: usize) -> Self {
-        let matrix = || Batch::zeros(rows, dim);
-        let vector = || vec![0.0; rows];
-        Self {
-            points: Points::zeros(rows, dim),
-            log_weight: vector(),
-            beta: vector(),
-            log_det: vector(),
-            variance: vector(),
-            return_variance: vector(),
-            noise: matrix(),
-            before: matrix(),
-            mean: matrix(),
-            control: matrix(),
-        }
+        Self { points: Points::zeros(rows, dim), log_weight: vec![0.0; rows] }
     }
 
-    /// Sets the travellers' starting points.
+    /// Sets the starting points.
     pub fn begin(&mut self, from: &Points, rows: &[usize]) {
-        self.set_rows(rows.len());
+        self.log_weight.resize(rows.len(), 0.0);
         self.points.gather(from, rows);
-    }
-
-    /// Changes the number of travellers, allocating only beyond the largest number so far.
-    pub fn set_rows(&mut self, rows: usize) {
-        let Self { log_weight, beta, log_det, variance, return_variance, .. } = self;
-        for vector in [log_weight, beta, log_det, variance, return_variance] {
-            vector.resize(rows, 0.0);
-        }
-        for matrix in [&mut self.noise, &mut self.before, &mut self.mean, &mut self.control] {
-            matrix.set_rows(rows);
-        }
-        self.points.set_rows(rows);
     }
 }
 
@@ -119,13 +39,12 @@ pub enum Direction {
 
 impl Direction {
     /// β at which journeys in this direction end.
-    pub fn ends(self, intervals: &[Interval], out: &mut [f64]) {
-        for (out, interval) in out.iter_mut().zip(intervals) {
-            *out = match self {
-                Self::Forward => interval.upper,
-                Self::Backward => interval.lower,
-            };
-        }
+    pub fn ends(self, intervals: &[Interval], out: &mut Vec<f64>) {
+        out.clear();
+        out.extend(intervals.iter().map(|interval| match self {
+            Self::Forward => interval.upper,
+            Self::Backward => interval.lower,
+        }));
     }
 }
 
@@ -134,14 +53,57 @@ pub trait Accelerator: Send + Sync {
     /// K.
     fn steps(&self) -> usize;
 
-    /// Carries all travellers in one direction and weighs their paths.
+    /// Carries the call's rows in one direction and weighs their paths.
     fn travel(
         &self,
         direction: Direction,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        travellers: &Travellers,
+        call: &Call,
         journey: &mut Journey,
+        scratch: &mut Scratch,
     ) -> Result<()>;
+}
+
+/// Journeys outside a ladder: of one pair, from given points.
+///
+/// ```
+/// use sterna::accelerator::{Crossing, Direction};
+/// use sterna::{Batch, Schedule, Streams, accelerators::Identity, paths::Geometric, targets::Normal};
+/// let path = Geometric::from_standard_normal(Normal::isotropic(1, 4.0));
+/// let (schedule, streams) = (Schedule::uniform(2), Streams::new(1));
+/// let crossing = Crossing { accelerator: &Identity, path: &path, schedule: &schedule, streams: &streams };
+/// let start = crossing.start(1, Direction::Forward, Batch::from_vec(1, vec![1.0])).unwrap();
+/// let there = crossing.cross(1, Direction::Forward, 1, start).unwrap();
+/// assert!((there.log_weight[0] + 1.5).abs() < 1e-12); // −½ · 4 + ½ · 1
+/// ```
+pub struct Crossing<'a> {
+    /// What carries them.
+    pub accelerator: &'a dyn Accelerator,
+    /// From reference to target.
+    pub path: &'a dyn AnnealingPath,
+    /// β of each chain.
+    pub schedule: &'a Schedule,
+    /// All randomness.
+    pub streams: &'a Streams,
+}
+
+impl Crossing<'_> {
+    /// Points evaluated at the chain from which they cross a pair.
+    pub fn start(&self, pair: usize, direction: Direction, x: Batch) -> Result<Points> {
+        let interval = self.schedule.interval(pair);
+        let beta = if direction == Direction::Forward { interval.lower } else { interval.upper };
+        let mut points = Points::zeros(x.rows(), x.dim());
+        points.x = x;
+        self.path.evaluate(&vec![beta; points.rows()], &mut points)?;
+        Ok(points)
+    }
+
+    /// Journeys over a pair from points that were evaluated where they start; row i has the random numbers of row i in
+    /// the given iteration.
+    pub fn cross(&self, pair: usize, direction: Direction, iteration: u64, start: Points) -> Result<Journey> {
+        let rows = Rows::over_pair(self.schedule, pair, direction, start.rows());
+        let mut journey = Journey { log_weight: vec![0.0; rows.len()], points: start };
+        let call = Call::new(self.path, self.streams, iteration, &rows);
+        self.accelerator.travel(direction, &call, &mut journey, &mut Scratch::default())?;
+        Ok(journey)
+    }
 }

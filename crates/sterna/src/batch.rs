@@ -103,6 +103,13 @@ impl Batch {
         Self { values, dim: self.dim, rows }
     }
 
+    /// Changes the number and length of rows; within the capacity reached before, nothing is allocated.
+    /// The rows' values are unspecified afterwards.
+    pub fn set_size(&mut self, rows: usize, dim: usize) {
+        self.dim = dim;
+        self.set_rows(rows);
+    }
+
     /// Changes the number of rows; within the capacity reached before, nothing is allocated.
     /// The rows' values are unspecified afterwards.
     pub fn set_rows(&mut self, rows: usize) {

@@ -4,7 +4,6 @@
 use crate::acceleration::Fitted;
 use crate::ensemble::Ensemble;
 use crate::explorer::Moves;
-use crate::explorers::Hmc;
 use crate::index_process::even_odd;
 use crate::iteration::{Recorder, Sampler, Step};
 use crate::swap::Swap;
@@ -13,10 +12,8 @@ use std::ops::Range;
 
 /// What an engine is made for. All of it stays as it is.
 pub struct Frozen<'a> {
-    /// Path, schedule, accelerator and streams.
+    /// Path, schedule, local moves, accelerator and streams.
     pub sampler: &'a Sampler,
-    /// The sampler's local moves.
-    pub moves: &'a Hmc,
     /// Independent ladders.
     pub ladders: usize,
     /// What the last fit made, where there was one: its record knows the accelerator.

@@ -41,10 +41,10 @@ pub enum Error {
     #[error("a schedule must increase strictly from 0 to 1; found {0:?}")]
     Schedule(Vec<f64>),
     /// A setting has an impossible value.
-    #[error("{field} = {value} is impossible: {cure}")]
+    #[error("{setting} = {value} is impossible: {cure}")]
     Setting {
-        /// Which setting.
-        field: &'static str,
+        /// Which setting, by its name in the library: type and field.
+        setting: &'static str,
         /// Its value.
         value: String,
         /// What would be right.
@@ -52,11 +52,41 @@ pub enum Error {
     },
     /// What a run saved of itself cannot be used.
     #[error("saved state cannot be used: {0}")]
-    Saved(String),
+    Saved(#[from] BadState),
     /// A transport could not be made.
     #[error("the transport failed: {0}")]
     Transport(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The target itself failed and asked to stop.
     #[error("the target failed: {0}")]
     Target(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Why a saved state cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadState {
+    /// The bytes are none of a state.
+    #[error("it does not read ({0})")]
+    Unreadable(String),
+    /// More bytes than a state.
+    #[error("it is longer than it should be")]
+    TooLong,
+    /// Of another run.
+    #[error("it belongs to a run with other settings")]
+    OtherSettings,
+    /// Sizes do not agree with each other, or the stage not with what there is.
+    #[error("its parts contradict each other")]
+    Contradiction,
+    /// It holds a fit, or what one made, but the run fits nothing.
+    #[error("it holds a fitted accelerator, but none is to be fitted")]
+    NothingToFit,
+    /// What a fit kept of itself is not what that fit can read.
+    #[error("{0}")]
+    OfFit(&'static str),
+}
+
+impl Error {
+    /// A setting with an impossible value.
+    pub fn setting(setting: &'static str, value: impl ToString, cure: &'static str) -> Self {
+        Self::Setting { setting, value: value.to_string(), cure }
+    }
 }

@@ -1,47 +1,10 @@
 //! Local exploration: moves that leave π^β of each row invariant (§2.1; Algorithm 1, line 3).
 
-use crate::path::{AnnealingPath, Points};
-use crate::streams::Streams;
-use crate::{Batch, Result};
-
-/// The rows to be moved: parallel lists.
-#[derive(Clone, Debug, Default)]
-pub struct Rows {
-    /// Row in the ensemble.
-    pub row: Vec<usize>,
-    /// Key of its random numbers.
-    pub key: Vec<u32>,
-    /// Chain it sits on.
-    pub chain: Vec<usize>,
-    /// β of that chain.
-    pub beta: Vec<f64>,
-}
-
-impl Rows {
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.row.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.row.is_empty()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.row.clear();
-        self.key.clear();
-        self.chain.clear();
-        self.beta.clear();
-    }
-
-    pub(crate) fn push(&mut self, row: usize, key: u32, chain: usize, beta: f64) {
-        self.row.push(row);
-        self.key.push(key);
-        self.chain.push(chain);
-        self.beta.push(beta);
-    }
-}
+use crate::call::{Call, Scratch};
+use crate::explorers::Hmc;
+use crate::path::Points;
+use crate::{Batch, Result, Schedule};
+use std::sync::Arc;
 
 /// What happened to one row in one iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -54,53 +17,169 @@ pub struct Moves {
     pub bad: u32,
 }
 
-/// Buffers that a local move works in; the ensemble's owner keeps them, so the loop allocates nothing.
+/// What happened to the rows of a call.
 #[derive(Clone, Debug, Default)]
-pub struct Scratch {
-    /// Proposals.
-    pub points: Points,
-    /// Momenta.
-    pub momentum: Batch,
-    /// Step size of each coordinate of each row.
-    pub step: Batch,
-    /// Log density of the extended target at the start, one per row.
-    pub log_joint: Vec<f64>,
-    /// Uniforms, one per row.
-    pub uniforms: Vec<f64>,
-    /// What further moves of the same iteration did, kept apart from those that step sizes adapt to.
-    pub aside: Vec<Moves>,
-    /// The bad proposal of this iteration with the first place in `Rows`, if any: that place, and the point.
+pub struct Moved {
+    /// Of each row, in the order of the call.
+    pub rows: Vec<Moves>,
+    /// The bad proposal to the first of the rows that had any: its place, and the point.
     pub bad_point: Option<(usize, Vec<f64>)>,
 }
 
-impl Scratch {
-    /// Room for `rows` points of length `dim`.
-    pub fn new(rows: usize, dim: usize) -> Self {
-        Self {
-            points: Points::zeros(rows, dim),
-            momentum: Batch::zeros(rows, dim),
-            step: Batch::zeros(rows, dim),
-            log_joint: vec![0.0; rows],
-            uniforms: vec![0.0; rows],
-            aside: Vec::with_capacity(rows),
-            bad_point: None,
+impl Moved {
+    /// Nothing yet, for so many rows.
+    pub fn begin(&mut self, rows: usize) {
+        self.rows.clear();
+        self.rows.resize(rows, Moves::default());
+        self.bad_point = None;
+    }
+
+    /// Counts the bad proposals of further moves of the same rows, and nothing else of them.
+    pub fn add_bad_of(&mut self, further: &mut Self) {
+        self.rows.iter_mut().zip(&further.rows).for_each(|(moves, further)| moves.bad += further.bad);
+        let sooner = |(i, _): &(usize, Vec<f64>)| self.bad_point.as_ref().is_none_or(|(first, _)| i < first);
+        if further.bad_point.as_ref().is_some_and(sooner) {
+            self.bad_point = further.bad_point.take();
+        }
+    }
+
+    /// Notes a proposal at which the target answered NaN or +∞. Which one is kept does not depend on how ladders share
+    /// batches.
+    pub fn note_bad(&mut self, i: usize, point: &[f64]) {
+        self.rows[i].bad += 1;
+        if self.bad_point.as_ref().is_none_or(|(first, _)| i < *first) {
+            self.bad_point = Some((i, point.to_vec()));
         }
     }
 }
 
-/// A Markov kernel for whole batches.
-pub trait Explorer: Send + Sync {
-    /// Moves the given rows of `points`, each leaving π^β of its chain invariant; `moves[i]` gains
-    /// what happened to `rows.row[i]`.
-    #[allow(clippy::too_many_arguments)]
+/// What an explorer may adapt to, between blocks of tuning alone.
+#[derive(Clone, Copy, Debug)]
+pub enum Tuning<'a> {
+    /// A block of moves was made.
+    Block {
+        /// Mean acceptance on each chain; NaN where none was proposed.
+        acceptance: &'a [f64],
+        /// How boldly to follow it: less from round to round.
+        gain: f64,
+    },
+    /// A round has ended.
+    Round {
+        /// E(score²) of each coordinate on each chain: one over its local variance.
+        information: &'a Batch,
+        /// Standard deviation of each coordinate on each chain.
+        spread: &'a Batch,
+    },
+    /// Chains move from one schedule to another.
+    Schedule {
+        /// Where they were.
+        from: &'a Schedule,
+        /// Where they go.
+        to: &'a Schedule,
+    },
+}
+
+/// A Markov kernel for whole batches, which adapts itself: a run hands it what tuning has seen and gets a new kernel.
+///
+/// Only [`explore`](Self::explore) has to be written; what is left out is a kernel that never changes.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::call::{Call, Scratch};
+/// use sterna::explorer::{Explorer, Moved};
+/// use sterna::{Batch, Points, Result, paths::Geometric, run::{Run, Settings}, targets::Normal};
+///
+/// /// A random walk of one step size.
+/// #[derive(Debug)]
+/// struct Walk(f64);
+///
+/// impl Explorer for Walk {
+///     fn explore(&self, call: &Call, points: &mut Points, moved: &mut Moved, scratch: &mut Scratch) -> Result<()> {
+///         let (there, steps, uniforms) = scratch.get::<(Points, Batch, Vec<f64>)>();
+///         there.gather_state(points, &call.rows.row);
+///         steps.set_size(there.rows(), there.x.dim());
+///         uniforms.resize(there.rows(), 0.0);
+///         call.normals(call.slots.take(), steps);
+///         call.uniforms(call.slots.take(), uniforms);
+///         for (x, z) in there.x.as_mut_slice().iter_mut().zip(steps.as_slice()) {
+///             *x += self.0 * z;
+///         }
+///         call.path.evaluate(&call.rows.beta, there)?;
+///         for (i, &row) in call.rows.row.iter().enumerate() {
+///             let log_ratio = there.log_density[i] - points.log_density[row];
+///             moved.rows[i].proposed += 1;
+///             moved.rows[i].acceptance += log_ratio.min(0.0).exp();
+///             uniforms[i] = log_ratio - uniforms[i].ln(); // positive: accepted
+///         }
+///         points.scatter(&call.rows.row, there, |i| uniforms[i] > 0.0);
+///         Ok(())
+///     }
+/// }
+///
+/// let path = Arc::new(Geometric::from_standard_normal(Normal::isotropic(1, 4.0)));
+/// let settings = Settings { chains: 3, iterations: 2_000, explorer: Arc::new(Walk(0.5)), ..Settings::default() };
+/// let mut run = Run::new(path, settings).unwrap();
+/// run.complete().unwrap();
+/// let (mean, error) = run.results().means[0];
+/// assert!(mean.abs() < 5.0 * error);
+/// ```
+pub trait Explorer: Send + Sync + std::fmt::Debug {
+    /// Moves the call's rows of `points`, each leaving π^β of its chain invariant; `moved` gains what happened.
     fn explore(
         &self,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        rows: &Rows,
+        call: &Call,
         points: &mut Points,
-        moves: &mut [Moves],
+        moved: &mut Moved,
         scratch: &mut Scratch,
     ) -> Result<()>;
+
+    /// Names the first of its settings that cannot be in a run of so many chains and tuning rounds, with a cure.
+    fn check(&self, _chains: usize, _rounds: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// The kernel that a run of so many chains begins with, on points of length `dim`; none where this one serves.
+    fn begin(&self, _chains: usize, _dim: usize) -> Result<Option<Arc<dyn Explorer>>> {
+        Ok(None)
+    }
+
+    /// The kernel to go on with; none where this one stays.
+    fn adapt(&self, _tuning: &Tuning) -> Option<Arc<dyn Explorer>> {
+        None
+    }
+
+    /// What people want to know of it: lists of one number for each chain, by name. The first is the size of its moves.
+    fn describe(&self) -> Vec<(&'static str, Vec<f64>)> {
+        Vec::new()
+    }
+
+    /// All that it is, for [`restore`](Self::restore). Explorers of a kind are the same if these bytes are.
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// The kernel that saved itself so, where it was made of this one for so many chains and such points; none where
+    /// this one never changes.
+    fn restore(&self, _saved: &[u8], _chains: usize, _dim: usize) -> Result<Option<Arc<dyn Explorer>>> {
+        Ok(None)
+    }
+
+    /// Its moves as Hamiltonian ones, for engines that know no others.
+    fn as_hmc(&self) -> Option<&Hmc> {
+        None
+    }
+}
+
+impl dyn Explorer {
+    /// The size of moves on each chain, where the explorer tells it.
+    pub fn size_of_moves(&self) -> Vec<f64> {
+        self.describe().into_iter().next().map(|(_, sizes)| sizes).unwrap_or_default()
+    }
+}
+
+/// Explorers are the same if they save the same.
+impl PartialEq for dyn Explorer {
+    fn eq(&self, other: &Self) -> bool {
+        self.save() == other.save()
+    }
 }

@@ -1,8 +1,9 @@
 //! One iteration of Accelerated Parallel Tempering: Algorithm 1, line by line.
 
-use crate::accelerator::{Accelerator, Direction, Journey, Travellers};
+use crate::accelerator::{Accelerator, Direction, Journey};
+use crate::call::{Call, Rows, Scratch, Slots};
 use crate::ensemble::Ensemble;
-use crate::explorer::{Explorer, Moves, Rows, Scratch};
+use crate::explorer::{Explorer, Moved, Moves};
 use crate::index_process::even_odd;
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, Streams};
@@ -11,6 +12,25 @@ use crate::{Result, Schedule};
 use std::sync::Arc;
 
 /// Everything that stays frozen while a round runs.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::explorers::{Hmc, StepSizes};
+/// use sterna::{Ensemble, Sampler, Schedule, Streams, Workspace, iterate};
+/// use sterna::{accelerators::Identity, paths::Geometric, targets::Normal};
+/// let sampler = Sampler {
+///     path: Arc::new(Geometric::from_standard_normal(Normal::isotropic(2, 4.0))),
+///     schedule: Schedule::uniform(3),
+///     explorer: Arc::new(Hmc::with_sizes(1, 5, StepSizes::fixed(3, 2, 0.3), 0.0)),
+///     accelerator: Arc::new(Identity),
+///     streams: Streams::new(1),
+/// };
+/// let mut ensemble = Ensemble::start(&*sampler.path, &sampler.streams, &sampler.schedule, 0, 1).unwrap();
+/// let mut work = Workspace::new(&ensemble);
+/// for t in 1..=10 {
+///     iterate(t, &mut ensemble, &sampler, &mut work, &mut ()).unwrap();
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Sampler {
     /// From reference to target.
@@ -54,20 +74,36 @@ pub trait Recorder {
 pub struct Workspace {
     reference: Rows,
     local: Rows,
-    moves: Vec<Moves>,
+    moves: LocalWork,
     row_moves: Vec<Moves>,
     explored_chain: Vec<usize>,
     fresh: Points,
-    scratch: Scratch,
-    lower: Travellers,
-    upper: Travellers,
+    lower: Rows,
+    upper: Rows,
     up: Journey,
     down: Journey,
-    swaps: Vec<Swap>,
-    swap_keys: Vec<u32>,
-    uniforms: Vec<f64>,
+    /// Of the accelerator.
+    travelling: Scratch,
+    swaps: SwapWork,
     /// Chain, row and point at which the target answered NaN or +∞.
     bad_point: Option<(usize, usize, Vec<f64>)>,
+}
+
+/// What the explorer's moves and the path's own did, and what they keep.
+#[derive(Clone, Debug, Default)]
+struct LocalWork {
+    moved: Moved,
+    exploring: Scratch,
+    /// Of the path's own moves.
+    aside: Moved,
+    own: Scratch,
+}
+
+#[derive(Clone, Debug, Default)]
+struct SwapWork {
+    proposed: Vec<Swap>,
+    keys: Vec<u32>,
+    uniforms: Vec<f64>,
 }
 
 impl Workspace {
@@ -76,7 +112,6 @@ impl Workspace {
         let (rows, dim) = (ensemble.points.rows(), ensemble.points.x.dim());
         Self {
             fresh: Points::zeros(rows, dim),
-            scratch: Scratch::new(rows, dim),
             up: Journey::new(rows, dim),
             down: Journey::new(rows, dim),
             ..Self::default()
@@ -95,7 +130,8 @@ pub fn iterate(
     explore(t, ensemble, sampler, work)?; // line 3
     propose(t, ensemble, sampler, work); // line 4
     travel(t, ensemble, sampler, work)?; // lines 5–10
-    decide(&sampler.streams, t, &work.swap_keys, &mut work.uniforms, &mut work.swaps); // lines 11–12
+    let SwapWork { proposed, keys, uniforms } = &mut work.swaps;
+    decide(&sampler.streams, t, keys, uniforms, proposed); // lines 11–12
     apply(t, ensemble, work); // line 13
     out.record(&Step {
         iteration: t,
@@ -103,7 +139,7 @@ pub fn iterate(
         sampler,
         moves: &work.row_moves,
         explored_chain: &work.explored_chain,
-        swaps: &work.swaps,
+        swaps: &work.swaps.proposed,
         bad_point: work.bad_point.as_ref().map(|(chain, row, point)| (*chain, *row, &point[..])),
     })
 }
@@ -115,14 +151,13 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
     work.reference.clear();
     work.local.clear();
     work.explored_chain.clear();
-    work.scratch.bad_point = None;
     work.bad_point = None;
     work.row_moves.clear();
     work.row_moves.resize(ensemble.points.rows(), Moves::default());
     for row in 0..ensemble.points.rows() {
         let chain = ensemble.chain(row);
         let rows = if chain == 0 && exact { &mut work.reference } else { &mut work.local };
-        rows.push(row, ensemble.key(row), chain, sampler.schedule.betas()[chain]);
+        rows.push_staying(row, ensemble.key(row), chain, sampler.schedule.betas()[chain]);
         work.explored_chain.push(chain);
     }
     if !work.reference.is_empty() {
@@ -138,25 +173,37 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
         note_bad(&work.fresh, &work.reference.row, |_| 0, &mut work.row_moves, &mut work.bad_point);
         ensemble.points.scatter(&work.reference.row, &work.fresh, |_| true);
     }
-    work.moves.clear();
-    work.moves.resize(work.local.len(), Moves::default());
-    sampler.explorer.explore(
-        path,
-        &sampler.streams,
-        t,
-        &work.local,
-        &mut ensemble.points,
-        &mut work.moves,
-        &mut work.scratch,
-    )?;
-    for (&row, &moves) in work.local.row.iter().zip(&work.moves) {
+    move_locally(t, ensemble, sampler, &work.local, &mut work.moves)?;
+    let moved = &mut work.moves.moved;
+    for (&row, &moves) in work.local.row.iter().zip(&moved.rows) {
         work.row_moves[row] = moves;
     }
-    if let Some((i, point)) = work.scratch.bad_point.take() {
+    if let Some((i, point)) = moved.bad_point.take() {
         let row = work.local.row[i];
         if work.bad_point.as_ref().is_none_or(|(_, first, _)| row < *first) {
             work.bad_point = Some((work.local.chain[i], row, point));
         }
+    }
+    Ok(())
+}
+
+/// The explorer's moves, then those that only the path knows; step sizes adapt to the acceptances of the former.
+fn move_locally(
+    t: u64,
+    ensemble: &mut Ensemble,
+    sampler: &Sampler,
+    rows: &Rows,
+    work: &mut LocalWork,
+) -> Result<()> {
+    let LocalWork { moved, exploring, aside, own } = work;
+    let mut call = Call::new(&*sampler.path, &sampler.streams, t, rows);
+    moved.begin(rows.len());
+    sampler.explorer.explore(&call, &mut ensemble.points, moved, exploring)?;
+    if let Some(moves) = sampler.path.own_moves() {
+        call.slots = Slots::of_path();
+        aside.begin(rows.len());
+        moves.explore(&call, &mut ensemble.points, aside, own)?;
+        moved.add_bad_of(aside);
     }
     Ok(())
 }
@@ -181,40 +228,35 @@ fn note_bad(
 fn propose(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) {
     work.lower.clear();
     work.upper.clear();
-    work.swaps.clear();
-    work.swap_keys.clear();
+    let SwapWork { proposed, keys, uniforms } = &mut work.swaps;
+    proposed.clear();
+    keys.clear();
     for copy in 0..ensemble.copies() {
         for pair in even_odd(t, sampler.schedule.pairs()) {
             let interval = sampler.schedule.interval(pair);
             let (lower, upper) = (ensemble.row(copy, pair - 1), ensemble.row(copy, pair));
-            work.lower.push(lower, ensemble.key(lower), pair, interval);
-            work.upper.push(upper, ensemble.key(upper), pair, interval);
-            work.swaps.push(Swap { copy, pair, ..Swap::default() });
+            work.lower.push_leaving(lower, ensemble.key(lower), pair, interval, Direction::Forward);
+            work.upper.push_leaving(upper, ensemble.key(upper), pair, interval, Direction::Backward);
+            proposed.push(Swap { copy, pair, ..Swap::default() });
             // Both partners can derive the swap's uniform: its key is the pair, not a row.
-            work.swap_keys.push(((ensemble.first_copy() + copy) * ensemble.chains() + pair) as u32);
+            keys.push(((ensemble.first_copy() + copy) * ensemble.chains() + pair) as u32);
         }
     }
-    work.uniforms.resize(work.swaps.len(), 0.0);
+    uniforms.resize(proposed.len(), 0.0);
 }
 
 /// Forward from the lower chains, backward from the upper ones.
 fn travel(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) -> Result<()> {
     let ways =
         [(Direction::Forward, &work.lower, &mut work.up), (Direction::Backward, &work.upper, &mut work.down)];
-    for (direction, travellers, journey) in ways {
-        journey.begin(&ensemble.points, &travellers.row);
-        if !travellers.is_empty() {
-            sampler.accelerator.travel(
-                direction,
-                &*sampler.path,
-                &sampler.streams,
-                t,
-                travellers,
-                journey,
-            )?;
+    for (direction, rows, journey) in ways {
+        journey.begin(&ensemble.points, &rows.row);
+        if !rows.is_empty() {
+            let call = Call::new(&*sampler.path, &sampler.streams, t, rows);
+            sampler.accelerator.travel(direction, &call, journey, &mut work.travelling)?;
         }
     }
-    for (i, swap) in work.swaps.iter_mut().enumerate() {
+    for (i, swap) in work.swaps.proposed.iter_mut().enumerate() {
         // A path that came out as no number weighs nothing in its own direction: the swap is refused,
         // and estimates go on without it.
         let number = |w: f64, otherwise: f64| if w.is_nan() { otherwise } else { w };
@@ -231,10 +273,11 @@ fn travel(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) 
 
 /// On acceptance each replica keeps its own end point and takes its partner's chain.
 fn apply(t: u64, ensemble: &mut Ensemble, work: &Workspace) {
-    let accepted = |i: usize| work.swaps[i].accepted;
+    let swaps = &work.swaps.proposed;
+    let accepted = |i: usize| swaps[i].accepted;
     ensemble.points.scatter(&work.lower.row, &work.up.points, accepted);
     ensemble.points.scatter(&work.upper.row, &work.down.points, accepted);
-    let mut swaps = work.swaps.iter();
+    let mut swaps = swaps.iter();
     for index in &mut ensemble.index {
         // `propose` listed the pairs in the order in which the index process asks for them.
         index.advance(t, |_pair| swaps.next().is_some_and(|swap| swap.accepted));

@@ -6,8 +6,8 @@
 pub mod acceleration;
 pub mod accelerator;
 pub mod accelerators;
-pub mod adaptation;
 mod batch;
+pub mod call;
 pub mod engine;
 mod ensemble;
 mod error;
@@ -35,7 +35,7 @@ pub mod weight;
 
 pub use batch::Batch;
 pub use ensemble::Ensemble;
-pub use error::{Error, Result};
+pub use error::{BadState, Error, Result};
 pub use index_process::{IndexProcess, even_odd};
 pub use iteration::{Recorder, Sampler, Step, Workspace, iterate};
 pub use path::Points;
@@ -43,4 +43,4 @@ pub use plain_sampler::plain_sampler;
 pub use schedule::Schedule;
 pub use streams::Streams;
 pub use swap::{Swap, decide};
-pub use target::{Evaluation, Target};
+pub use target::{Counted, Evaluation, Target};

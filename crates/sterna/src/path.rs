@@ -1,12 +1,22 @@
 //! The annealing path π^β from reference (β = 0) to target (β = 1) (§2).
 
+use crate::call::Scratch;
 use crate::explorer::Explorer;
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::{PhaseKey, Streams};
 use crate::{Batch, Evaluation, Result, Schedule};
-use std::sync::Arc;
 
 /// Points with what a path knows about them.
+///
+/// ```
+/// use sterna::{Points, path::AnnealingPath, paths::Geometric, targets::Normal};
+/// let path = Geometric::from_standard_normal(Normal::isotropic(2, 4.0));
+/// let mut points = Points::zeros(1, 2);
+/// points.x.row_mut(0).copy_from_slice(&[1.0, 0.0]);
+/// path.evaluate(&[1.0], &mut points).unwrap();
+/// assert!((points.log_density[0] + 2.0 + std::f64::consts::TAU.ln()).abs() < 1e-12);
+/// assert_eq!(points.score.row(0), [-4.0, 0.0]);
+/// ```
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Points {
     /// The points.
@@ -20,6 +30,9 @@ pub struct Points {
     pub log_reference: Vec<f64>,
     /// … and the target's answer.
     pub target: Evaluation,
+    /// Memory of the path that evaluates them.
+    #[serde(skip)]
+    pub scratch: Scratch,
 }
 
 impl Points {
@@ -31,6 +44,7 @@ impl Points {
             score: Batch::zeros(rows, dim),
             log_reference: vec![0.0; rows],
             target: Evaluation::zeros(rows, dim),
+            scratch: Scratch::default(),
         }
     }
 
@@ -46,6 +60,14 @@ impl Points {
         self.score.set_rows(rows);
         self.log_reference.resize(rows, 0.0);
         self.target.set_rows(rows);
+    }
+
+    /// Changes the number and length of points, allocating only beyond the largest so far.
+    pub fn set_size(&mut self, rows: usize, dim: usize) {
+        for batch in [&mut self.x, &mut self.score, &mut self.target.score] {
+            batch.set_size(rows, dim);
+        }
+        self.set_rows(rows);
     }
 
     /// Adds other points.
@@ -69,6 +91,7 @@ impl Points {
                 log_density: self.target.log_density.split_off(row),
                 score: self.target.score.split_off(row),
             },
+            scratch: Scratch::default(),
         }
     }
 
@@ -81,13 +104,13 @@ impl Points {
 
     /// Becomes the given rows of `other`, in that order.
     pub fn gather(&mut self, other: &Points, rows: &[usize]) {
-        self.set_rows(rows.len());
+        self.set_size(rows.len(), other.x.dim());
         dispatch(CopyRows { to: self, from: other, rows: rows.len(), pair: |i| Some((i, rows[i])) });
     }
 
     /// As `gather`, but only points, log densities and scores: enough where all is evaluated anew.
     pub fn gather_state(&mut self, other: &Points, rows: &[usize]) {
-        self.set_rows(rows.len());
+        self.set_size(rows.len(), other.x.dim());
         for (i, &row) in rows.iter().enumerate() {
             self.log_density[i] = other.log_density[row];
         }
@@ -168,7 +191,7 @@ pub trait AnnealingPath: Send + Sync {
     }
 
     /// d log π̃^β / dβ at points that were evaluated at `betas`.
-    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64]) -> Result<()>;
+    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64], scratch: &mut Scratch) -> Result<()>;
 
     /// Exact draws from β = 0, one stream per row. Only called if [`draws_reference`](Self::draws_reference).
     fn draw_reference(&self, streams: &Streams, phase: PhaseKey, iteration: u64, rows: &[u32], x: &mut Batch);
@@ -196,8 +219,8 @@ pub trait AnnealingPath: Send + Sync {
         false
     }
 
-    /// Moves that only this path knows, made after the Hamiltonian ones of each iteration.
-    fn own_moves(&self) -> Option<Arc<dyn Explorer>> {
+    /// Moves that only this path knows, made after the explorer's in each iteration.
+    fn own_moves(&self) -> Option<&dyn Explorer> {
         None
     }
 

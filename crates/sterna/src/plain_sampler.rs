@@ -1,7 +1,7 @@
 //! A trained transport as a sampler of its own, for comparison: no swaps, hence no correction (§6, "CMCD" and
 //! "Diffusion").
 
-use crate::accelerator::{Accelerator, Direction, Journey, Travellers};
+use crate::accelerator::{Accelerator, Crossing, Direction};
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, Streams};
 use crate::{Batch, Result, Schedule};
@@ -30,23 +30,13 @@ pub fn plain_sampler(
     streams: &Streams,
     n: usize,
 ) -> Result<Batch> {
-    let row: Vec<usize> = (0..n).collect();
-    let key: Vec<u32> = (0..n as u32).collect();
+    let keys: Vec<u32> = (0..n as u32).collect();
     let mut points = Points::zeros(n, path.dim());
-    path.draw_reference(streams, Phase::Reference.into(), 0, &key, &mut points.x);
+    path.draw_reference(streams, Phase::Reference.into(), 0, &keys, &mut points.x);
     path.evaluate(&vec![0.0; n], &mut points)?;
-    let mut journey = Journey::new(n, path.dim());
+    let crossing = Crossing { accelerator, path, schedule, streams };
     for pair in 1..=schedule.pairs() {
-        let interval = schedule.interval(pair);
-        let travellers = Travellers {
-            row: row.clone(),
-            key: key.clone(),
-            pair: vec![pair; n],
-            interval: vec![interval; n],
-        };
-        journey.begin(&points, &row);
-        accelerator.travel(Direction::Forward, path, streams, pair as u64, &travellers, &mut journey)?;
-        std::mem::swap(&mut points, &mut journey.points);
+        points = crossing.cross(pair, Direction::Forward, pair as u64, points)?.points;
     }
     Ok(points.x)
 }

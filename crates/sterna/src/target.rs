@@ -1,6 +1,8 @@
 //! What is sampled: a log density with its score, for whole batches.
 
 use crate::{Batch, Result, streams::RowStream, transport::EnergyModel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Log density and score of each row of a batch.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -73,5 +75,81 @@ pub trait Target: Send + Sync {
     /// Draws one exact sample into `x`, where that is possible; `false` leaves `x` alone.
     fn draw(&self, _stream: &mut RowStream, _x: &mut [f64]) -> bool {
         false
+    }
+}
+
+impl<T: Target + ?Sized> Target for Arc<T> {
+    fn dim(&self) -> usize {
+        (**self).dim()
+    }
+
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
+        (**self).evaluate(x, out)
+    }
+
+    fn log_z(&self) -> Option<f64> {
+        (**self).log_z()
+    }
+
+    fn diffused(&self) -> Option<&dyn EnergyModel> {
+        (**self).diffused()
+    }
+
+    fn draw(&self, stream: &mut RowStream, x: &mut [f64]) -> bool {
+        (**self).draw(stream, x)
+    }
+}
+
+/// A target that counts the points at which it was evaluated.
+///
+/// ```
+/// use sterna::{Batch, Counted, Evaluation, Target, targets::Dw4};
+/// let target = Counted::new(Dw4);
+/// target.evaluate(&Batch::zeros(3, 6), &mut Evaluation::zeros(3, 6)).unwrap();
+/// assert_eq!(target.evaluations(), 3);
+/// ```
+#[derive(Debug)]
+pub struct Counted<T> {
+    target: T,
+    points: AtomicU64,
+}
+
+impl<T: Target> Counted<T> {
+    /// Nothing was asked yet.
+    pub fn new(target: T) -> Self {
+        Self { target, points: AtomicU64::new(0) }
+    }
+
+    /// The target itself.
+    pub fn get(&self) -> &T {
+        &self.target
+    }
+
+    /// Points at which it was evaluated.
+    pub fn evaluations(&self) -> u64 {
+        self.points.load(Ordering::Relaxed)
+    }
+}
+
+impl<T: Target> Target for Counted<T> {
+    fn dim(&self) -> usize {
+        self.target.dim()
+    }
+
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
+        self.points.fetch_add(x.rows() as u64, Ordering::Relaxed);
+        self.target.evaluate(x, out)
+    }
+
+    fn log_z(&self) -> Option<f64> {
+        self.target.log_z()
+    }
+
+    fn diffused(&self) -> Option<&dyn EnergyModel> {
+        self.target.diffused()
+    }
+
+    fn draw(&self, stream: &mut RowStream, x: &mut [f64]) -> bool {
+        self.target.draw(stream, x)
     }
 }

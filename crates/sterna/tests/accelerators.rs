@@ -8,6 +8,7 @@ use sterna::accelerators::{
     Cmcd, CmcdSteps, Diffusion, DiffusionSteps, FlowAccelerator, Gaussian, GaussianSteps, Identity,
     Integrator, NoDrift, NormalDrift,
 };
+use sterna::call::{Call, Rows, Scratch};
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::path::{AnnealingPath, Points};
 use sterna::records::SamplingRecord;
@@ -57,7 +58,13 @@ impl Bent {
 }
 
 impl Flow for Bent {
-    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> Result<()> {
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        _scratch: &mut Scratch,
+    ) -> Result<()> {
         for (i, pair) in pairs.iter().enumerate() {
             let a = Self::size(pair);
             log_det[i] = 0.0;
@@ -71,7 +78,13 @@ impl Flow for Bent {
         Ok(())
     }
 
-    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> Result<()> {
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        _scratch: &mut Scratch,
+    ) -> Result<()> {
         for (i, pair) in pairs.iter().enumerate() {
             let a = Self::size(pair);
             log_det[i] = 0.0;
@@ -106,13 +119,25 @@ impl Exact {
 }
 
 impl Flow for Exact {
-    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> Result<()> {
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        _scratch: &mut Scratch,
+    ) -> Result<()> {
         for (i, pair) in pairs.iter().enumerate() {
             log_det[i] = self.map(pair.lower, pair.upper, x.row_mut(i));
         }
         Ok(())
     }
-    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> Result<()> {
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        _scratch: &mut Scratch,
+    ) -> Result<()> {
         for (i, pair) in pairs.iter().enumerate() {
             log_det[i] = self.map(pair.upper, pair.lower, x.row_mut(i));
         }
@@ -124,7 +149,14 @@ impl Flow for Exact {
 struct Whirl;
 
 impl Drift for Whirl {
-    fn drift(&self, pairs: &[Interval], times: &[f64], x: &Batch, out: &mut Batch) -> Result<()> {
+    fn drift(
+        &self,
+        pairs: &[Interval],
+        times: &[f64],
+        x: &Batch,
+        out: &mut Batch,
+        _scratch: &mut Scratch,
+    ) -> Result<()> {
         for (i, (pair, time)) in pairs.iter().zip(times).enumerate() {
             let x = x.row(i);
             for (j, out) in out.row_mut(i).iter_mut().enumerate() {
@@ -243,13 +275,25 @@ fn faults_of_every_family_are_caught() {
 struct Unweighed(Bent);
 
 impl Flow for Unweighed {
-    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> Result<()> {
-        self.0.forward(pairs, x, log_det)?;
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.0.forward(pairs, x, log_det, scratch)?;
         log_det.fill(0.0);
         Ok(())
     }
-    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> Result<()> {
-        self.0.inverse(pairs, x, log_det)?;
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.0.inverse(pairs, x, log_det, scratch)?;
         log_det.fill(0.0);
         Ok(())
     }
@@ -259,11 +303,23 @@ impl Flow for Unweighed {
 struct Lossy(Bent);
 
 impl Flow for Lossy {
-    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> Result<()> {
-        self.0.forward(pairs, x, log_det)
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.0.forward(pairs, x, log_det, scratch)
     }
-    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> Result<()> {
-        self.0.inverse(pairs, x, log_det)?;
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.0.inverse(pairs, x, log_det, scratch)?;
         x.as_mut_slice().iter_mut().for_each(|x| *x *= 0.95);
         Ok(())
     }
@@ -299,40 +355,41 @@ impl GaussianSteps for PrintedSign {
     fn steps(&self) -> usize {
         self.0.steps()
     }
-    fn betas(&self, travellers: &sterna::accelerator::Travellers, k: usize, out: &mut [f64]) {
-        self.0.betas(travellers, k, out);
+    fn betas(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        self.0.betas(rows, k, out);
     }
-    fn variances(&self, travellers: &sterna::accelerator::Travellers, k: usize, out: &mut [f64]) {
-        self.0.variances(travellers, k, out);
+    fn variances(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        self.0.variances(rows, k, out);
     }
     fn control(
         &self,
-        travellers: &sterna::accelerator::Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         out: &mut Batch,
+        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.0.control(travellers, k, points, out)
+        self.0.control(rows, k, points, out, scratch)
     }
     fn forward_means(
         &self,
-        travellers: &sterna::accelerator::Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.0.forward_means(travellers, k, points, control, out)
+        self.0.forward_means(rows, k, points, control, out)
     }
     fn backward_means(
         &self,
-        travellers: &sterna::accelerator::Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.0.backward_means(travellers, k, points, control, out)?;
+        self.0.backward_means(rows, k, points, control, out)?;
         for (out, x) in out.as_mut_slice().iter_mut().zip(points.x.as_slice()) {
             *out = 2.0 * x - *out;
         }
@@ -366,7 +423,14 @@ fn rejection(
     let weights = |direction: Direction, seed: u64| {
         let x = ladder.draw_ladder(schedule, &Streams::new(seed), n);
         let (travellers, mut journey) = depart(direction, &*path, schedule, &x);
-        accelerator.travel(direction, &*path, &Streams::new(7), 1, &travellers, &mut journey).unwrap();
+        accelerator
+            .travel(
+                direction,
+                &Call::new(&*path, &Streams::new(7), 1, &travellers),
+                &mut journey,
+                &mut Scratch::default(),
+            )
+            .unwrap();
         journey.log_weight
     };
     let (up, down) = (weights(Direction::Forward, 31), weights(Direction::Backward, 32));
@@ -403,7 +467,7 @@ fn an_exact_transport_accepts_always_and_knows_log_z() {
     let ladder = GaussianLadder::new(normal());
     let exact_log_z = ladder.log_z(1.0).unwrap();
     let accelerator = FlowAccelerator::new(Arc::new(Exact(GaussianLadder::new(normal()))));
-    let hmc = Hmc { steps: 1, leapfrog_steps: 3, sizes: StepSizes::fixed(chains, 2, 0.3), jitter: 0.0 };
+    let hmc = Hmc::with_sizes(1, 3, StepSizes::fixed(chains, 2, 0.3), 0.0);
     let sampler = sampler(ladder.path(), Schedule::uniform(chains), hmc, accelerator);
     for iterations in [10, 501] {
         let record = sample(&sampler, 2, iterations).1;
@@ -529,7 +593,7 @@ fn plain_path(
     kernel: &PlainKernel,
 ) -> (Vec<f64>, f64) {
     let at = |beta: f64, x: &[f64]| {
-        let points = points_of(path, &[beta], &Batch::from_vec(x.len(), x.to_vec())).0;
+        let points = points_of(path, &[beta], &Batch::from_vec(x.len(), x.to_vec()));
         (points.log_density[0], points.score.row(0).to_vec())
     };
     let mut x = start.to_vec();
@@ -569,7 +633,14 @@ fn assert_weighs_like(
         let x = ladder.draw_ladder(&schedule, &Streams::new(5), 20);
         let (travellers, mut journey) = depart(direction, &*path, &schedule, &x);
         let start = journey.points.x.clone();
-        accelerator.travel(direction, &*path, &Streams::new(6), 1, &travellers, &mut journey).unwrap();
+        accelerator
+            .travel(
+                direction,
+                &Call::new(&*path, &Streams::new(6), 1, &travellers),
+                &mut journey,
+                &mut Scratch::default(),
+            )
+            .unwrap();
         for i in 0..travellers.len() {
             let (interval, pair, key) = (travellers.interval[i], travellers.pair[i], travellers.key[i]);
             let (end, log_weight) = kernel(interval, pair, direction, start.row(i), key);
@@ -594,7 +665,13 @@ fn controlled_diffusions_weigh_paths_by_their_densities() {
         let mean = move |k: usize, from: usize, x: &[f64], score: &[f64]| {
             let mut drift = Batch::zeros(1, x.len());
             Whirl
-                .drift(&[interval], &[time(from)], &Batch::from_vec(x.len(), x.to_vec()), &mut drift)
+                .drift(
+                    &[interval],
+                    &[time(from)],
+                    &Batch::from_vec(x.len(), x.to_vec()),
+                    &mut drift,
+                    &mut Scratch::default(),
+                )
                 .unwrap();
             let delta = 1.0 / steps as f64;
             let sign = if from + 1 == k { 1.0 } else { -1.0 };
@@ -614,9 +691,16 @@ fn controlled_diffusions_weigh_paths_by_their_densities() {
 struct Asked(Arc<std::sync::atomic::AtomicUsize>);
 
 impl Drift for Asked {
-    fn drift(&self, pairs: &[Interval], times: &[f64], x: &Batch, out: &mut Batch) -> Result<()> {
+    fn drift(
+        &self,
+        pairs: &[Interval],
+        times: &[f64],
+        x: &Batch,
+        out: &mut Batch,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         self.0.fetch_add(x.rows(), std::sync::atomic::Ordering::Relaxed);
-        Whirl.drift(pairs, times, x, out)
+        Whirl.drift(pairs, times, x, out, scratch)
     }
 }
 
@@ -632,7 +716,13 @@ fn controlled_diffusions_ask_once_at_each_point() {
         let x = ladder.draw_ladder(&schedule, &Streams::new(5), 20);
         let (travellers, mut journey) = depart(direction, &*path, &schedule, &x);
         let before = path.evaluations();
-        cmcd.travel(direction, &*path, &Streams::new(6), 1, &travellers, &mut journey).unwrap();
+        cmcd.travel(
+            direction,
+            &Call::new(&*path, &Streams::new(6), 1, &travellers),
+            &mut journey,
+            &mut Scratch::default(),
+        )
+        .unwrap();
         assert_eq!(asked.0.load(std::sync::atomic::Ordering::Relaxed), (steps + 1) * travellers.len());
         assert_eq!(path.evaluations() - before, (steps * travellers.len()) as u64);
     }
@@ -677,7 +767,7 @@ fn whole_accelerated_iterations_keep_the_joint_law() {
     ];
     for (ladder, accelerator) in cases {
         for t in [1, 2] {
-            let hmc = Hmc { steps: 1, leapfrog_steps: 3, sizes: StepSizes::fixed(3, 2, 0.4), jitter: 0.2 };
+            let hmc = Hmc::with_sizes(1, 3, StepSizes::fixed(3, 2, 0.4), 0.2);
             let mut sampler = sampler(ladder.path(), schedule(), hmc, Identity);
             sampler.accelerator = accelerator.clone();
             check_invariance(
@@ -697,7 +787,7 @@ fn whole_accelerated_iterations_keep_the_joint_law() {
 fn weights_that_are_no_numbers_are_rejections() {
     let ladder = GaussianLadder::new(normal());
     let broken = Broken { inner: Arc::new(Identity), fault: Fault::NotANumber };
-    let hmc = Hmc { steps: 1, leapfrog_steps: 3, sizes: StepSizes::fixed(3, 2, 0.3), jitter: 0.0 };
+    let hmc = Hmc::with_sizes(1, 3, StepSizes::fixed(3, 2, 0.3), 0.0);
     let sampler = sampler(ladder.path(), schedule(), hmc, broken);
     let (_, record) = sample(&sampler, 2, 2000);
     let works: Vec<Vec<_>> = record

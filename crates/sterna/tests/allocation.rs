@@ -58,7 +58,7 @@ fn allocations_with(
     copies: usize,
 ) -> u64 {
     let sizes = StepSizes::fixed(chains, path.dim(), step);
-    let hmc = Hmc { steps: 2, leapfrog_steps: 5, sizes, jitter: 0.1 };
+    let hmc = Hmc::with_sizes(2, 5, sizes, 0.1);
     let mut sampler = sampler(path, Schedule::uniform(chains), hmc, Identity);
     sampler.accelerator = accelerator;
     let mut ensemble =

@@ -2,9 +2,11 @@
 //! and exact sampling throughout.
 
 use std::sync::Arc;
+use sterna::call::Scratch;
+use sterna::explorers::{Hmc, StepSize};
 use sterna::path::{AnnealingPath, Points};
 use sterna::paths::{Geometric, Reference};
-use sterna::run::{Results, Run, Settings, StepSize};
+use sterna::run::{Results, Run, Settings};
 use sterna::streams::{PhaseKey, Streams};
 use sterna::targets::Normal;
 use sterna::{Batch, Error, Evaluation, Result, Target};
@@ -117,25 +119,56 @@ fn dimensions_must_agree() {
 #[test]
 fn impossible_settings_are_named() {
     let good = Settings::default;
+    let moves = |hmc: Hmc| Settings { explorer: Arc::new(hmc), ..good() };
     let cases = [
-        ("chains.count", Settings { chains: 1, ..good() }),
-        ("chains.ensembles", Settings { ensembles: 0, ..good() }),
-        ("chains.ensembles", Settings { ensembles: 1 << 40, ..good() }),
-        ("explorer.steps", Settings { steps: 0, ..good() }),
-        ("explorer.steps", Settings { steps: 1000, ..good() }),
-        ("explorer.leapfrog_steps", Settings { leapfrog_steps: 0, ..good() }),
-        ("explorer.step_size", Settings { step_size: StepSize::Fixed(f64::NAN), ..good() }),
-        ("explorer.step_size", Settings { step_size: StepSize::Fixed(-0.1), ..good() }),
-        ("explorer.step_size", Settings { step_size: StepSize::PerChain(vec![0.1; 3]), ..good() }),
-        ("explorer.acceptance", Settings { step_size: StepSize::Adapt { acceptance: 1.0 }, ..good() }),
-        ("schedule.rounds", Settings { rounds: 0, ..good() }),
-        ("schedule.iterations", Settings { round_iterations: 50, ..good() }),
-        ("run.iterations", Settings { iterations: 0, ..good() }),
-        ("run.thin", Settings { thin: 0, ..good() }),
+        ("Settings.chains", Settings { chains: 1, ..good() }),
+        ("Settings.ensembles", Settings { ensembles: 0, ..good() }),
+        ("Settings.ensembles", Settings { ensembles: 1 << 40, ..good() }),
+        ("Hmc.steps", moves(Hmc { steps: 0, ..Hmc::default() })),
+        ("Hmc.steps", moves(Hmc { steps: 1000, ..Hmc::default() })),
+        ("Hmc.leapfrog_steps", moves(Hmc { leapfrog_steps: 0, ..Hmc::default() })),
+        (
+            "Hmc.step_size",
+            Settings {
+                explorer: std::sync::Arc::new(Hmc { step_size: StepSize::Fixed(f64::NAN), ..Hmc::default() }),
+                ..good()
+            },
+        ),
+        (
+            "Hmc.step_size",
+            Settings {
+                explorer: std::sync::Arc::new(Hmc { step_size: StepSize::Fixed(-0.1), ..Hmc::default() }),
+                ..good()
+            },
+        ),
+        (
+            "Hmc.step_size",
+            Settings {
+                explorer: std::sync::Arc::new(Hmc {
+                    step_size: StepSize::PerChain(vec![0.1; 3]),
+                    ..Hmc::default()
+                }),
+                ..good()
+            },
+        ),
+        (
+            "Hmc.acceptance",
+            Settings {
+                explorer: std::sync::Arc::new(Hmc {
+                    step_size: StepSize::Adapt { acceptance: 1.0 },
+                    ..Hmc::default()
+                }),
+                ..good()
+            },
+        ),
+        ("Settings.rounds", Settings { rounds: 0, ..good() }),
+        ("Settings.round_iterations", Settings { round_iterations: 50, ..good() }),
+        ("Settings.iterations", Settings { iterations: 0, ..good() }),
+        ("Settings.thin", Settings { thin: 0, ..good() }),
     ];
     for (name, settings) in cases {
         match start(Normal::isotropic(2, 1.0), settings).map(|_| ()) {
-            Err(Error::Setting { field, .. }) => assert_eq!(field, name),
+            Err(Error::Setting { setting, .. }) => assert_eq!(setting, name),
             other => panic!("{name}: {other:?}"),
         }
     }
@@ -188,9 +221,9 @@ fn bad_answers_are_rejected_and_counted_and_sampling_stays_exact() {
                 let name = format!("{answer}, score {score}, {step_size:?}");
                 // This seed's starting points are all on the good side.
                 let settings = Settings {
+                    explorer: std::sync::Arc::new(Hmc { step_size, ..Hmc::default() }),
                     seed: 2,
                     chains: 4,
-                    step_size,
                     rounds: 3,
                     round_iterations: 200,
                     iterations: 20_000,
@@ -231,9 +264,9 @@ fn far() -> Walled {
 fn replicas_recover_from_starts_of_zero_density() {
     let mut verdict = Verdict::new(FALSE_ALARM);
     let settings = Settings {
+        explorer: std::sync::Arc::new(Hmc { step_size: StepSize::Fixed(0.3), ..Hmc::default() }),
         seed: 3,
         chains: 4,
-        step_size: StepSize::Fixed(0.3),
         rounds: 0,
         burn_in: 500,
         iterations: 20_000,
@@ -258,9 +291,9 @@ fn lost_replicas_do_not_stop_the_estimates() {
     for seed in 1..40 {
         for iterations in [4, 10, 50] {
             let settings = Settings {
+                explorer: std::sync::Arc::new(Hmc { step_size: StepSize::Fixed(0.3), ..Hmc::default() }),
                 seed,
                 chains: 5,
-                step_size: StepSize::Fixed(0.3),
                 rounds: 0,
                 burn_in: 0,
                 iterations,
@@ -288,8 +321,8 @@ impl AnnealingPath for Undrawn {
     fn move_to(&self, betas: &[f64], points: &mut Points) -> Result<()> {
         self.0.move_to(betas, points)
     }
-    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64]) -> Result<()> {
-        self.0.slopes(betas, points, out)
+    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64], scratch: &mut Scratch) -> Result<()> {
+        self.0.slopes(betas, points, out, scratch)
     }
     fn draw_reference(
         &self,
@@ -321,9 +354,9 @@ fn bad_answers_do_not_cut_the_reference() {
     let normal = Normal::new(vec![mean, 0.0], vec![1.0, 1.0]);
     let target = Walled { normal, wall, answer: f64::NAN, score: 0.0 };
     let settings = |seed: u64| Settings {
+        explorer: std::sync::Arc::new(Hmc { step_size: StepSize::Fixed(0.35), ..Hmc::default() }),
         seed,
         chains: 3,
-        step_size: StepSize::Fixed(0.35),
         rounds: 0,
         burn_in: 100,
         iterations: 20_000,

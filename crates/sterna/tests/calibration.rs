@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sterna::Target;
 use sterna::acceleration::{Acceleration, FitCmcd};
 use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator, NoDrift};
+use sterna::explorers::Hmc;
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::run::{Results, Run, Settings};
@@ -24,10 +25,10 @@ fn geometric(target: &Arc<dyn Target>) -> Arc<dyn AnnealingPath> {
 fn results(path: &Arc<dyn AnnealingPath>, acceleration: &Acceleration, ensembles: usize) -> Vec<Results> {
     let run = |number: u64| {
         let settings = Settings {
+            explorer: std::sync::Arc::new(Hmc { leapfrog_steps: 2, ..Hmc::default() }),
             seed: seed(number),
             chains: 5,
             ensembles,
-            leapfrog_steps: 2,
             rounds: 3,
             round_iterations: 150,
             round_burn_in: 50,

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sterna::acceleration::{Acceleration, FitAffine};
 use sterna::accelerators::{Cmcd, CmcdSteps, Identity, NoDrift};
 use sterna::estimates::{global_barrier, round_trip_rate};
-use sterna::explorers::{Hmc, StepSizes};
+use sterna::explorers::{Hmc, StepSize, StepSizes};
 use sterna::path::AnnealingPath;
 use sterna::paths::Geometric;
-use sterna::run::{Criterion, Results, Run, Settings, Stage, StepSize};
+use sterna::run::{Criterion, Results, Run, Settings, Stage};
 use sterna::streams::{Phase, Streams};
 use sterna::targets::Normal;
 use sterna::{Batch, Evaluation, IndexProcess, Recorder, Result, Schedule, Step, Target, Workspace, iterate};
@@ -48,7 +48,7 @@ fn swaps_of_exact_ladders(
 ) -> Vec<(usize, f64, bool)> {
     let path = ladder.path();
     let sizes = StepSizes::fixed(schedule.chains(), path.dim(), 0.0);
-    let still = Hmc { steps: 1, leapfrog_steps: 1, sizes, jitter: 0.0 };
+    let still = Hmc::with_sizes(1, 1, sizes, 0.0);
     let mut sampler = sampler(path, schedule.clone(), still, Identity);
     sampler.streams = Streams::new(seed(base));
     let x = ladder.draw_ladder(schedule, &Streams::new(!seed(base)), copies);
@@ -85,10 +85,10 @@ fn a_run_finds_the_acceptance_of_unit_normals() {
     let mut verdict = Verdict::new(FALSE_ALARM);
     for delta in [0.5, 1.5, 3.0] {
         let settings = Settings {
+            explorer: std::sync::Arc::new(Hmc { step_size: StepSize::Fixed(0.35), ..Hmc::default() }),
             seed: seed(2),
             chains: 2,
             rounds: 0,
-            step_size: StepSize::Fixed(0.35),
             burn_in: 100,
             iterations: 40_000,
             ..Settings::default()
@@ -126,9 +126,9 @@ fn round_trips_have_a_formula_when_all_is_accepted() {
     for chains in [2, 3, 6, 11] {
         for iterations in [1, 7, 20, 999, 1000] {
             let settings = Settings {
+                explorer: std::sync::Arc::new(Hmc { step_size: StepSize::Fixed(0.5), ..Hmc::default() }),
                 chains,
                 rounds: 0,
-                step_size: StepSize::Fixed(0.5),
                 burn_in: 0,
                 iterations,
                 ensembles: 2,
@@ -282,9 +282,9 @@ fn log_z_is_exact_where_forward_and_backward_agree() {
     for log_factor in [0.0, 3.7, -250.0] {
         let target = Scaled { log_factor, normal: Normal::isotropic(5, 1.0) };
         let settings = Settings {
+            explorer: std::sync::Arc::new(Hmc { step_size: StepSize::Fixed(0.3), ..Hmc::default() }),
             chains: 4,
             rounds: 0,
-            step_size: StepSize::Fixed(0.3),
             burn_in: 0,
             iterations: 50,
             ..Settings::default()
@@ -308,8 +308,14 @@ fn log_z_is_relative_to_the_reference() {
         fn evaluate(&self, betas: &[f64], points: &mut sterna::Points) -> Result<()> {
             self.0.evaluate(betas, points)
         }
-        fn slopes(&self, betas: &[f64], points: &sterna::Points, out: &mut [f64]) -> Result<()> {
-            self.0.slopes(betas, points, out)
+        fn slopes(
+            &self,
+            betas: &[f64],
+            points: &sterna::Points,
+            out: &mut [f64],
+            scratch: &mut sterna::call::Scratch,
+        ) -> Result<()> {
+            self.0.slopes(betas, points, out, scratch)
         }
         fn draw_reference(
             &self,
@@ -333,9 +339,9 @@ fn log_z_is_relative_to_the_reference() {
     }
     let target = Scaled { log_factor: 1.0, normal: Normal::isotropic(2, 1.0) };
     let settings = Settings {
+        explorer: std::sync::Arc::new(Hmc { step_size: StepSize::Fixed(0.3), ..Hmc::default() }),
         chains: 3,
         rounds: 0,
-        step_size: StepSize::Fixed(0.3),
         burn_in: 0,
         iterations: 20,
         ..Settings::default()
@@ -367,11 +373,14 @@ impl Target for Counted {
 fn evaluations_are_counted_and_none_is_wasted() {
     let (chains, ensembles, iterations) = (4u64, 3u64, 100u64);
     let settings = Settings {
+        explorer: std::sync::Arc::new(Hmc {
+            steps: 2,
+            leapfrog_steps: 3,
+            step_size: StepSize::Fixed(0.2),
+            ..Hmc::default()
+        }),
         chains: chains as usize,
         ensembles: ensembles as usize,
-        steps: 2,
-        leapfrog_steps: 3,
-        step_size: StepSize::Fixed(0.2),
         rounds: 0,
         burn_in: 0,
         iterations,

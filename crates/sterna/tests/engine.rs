@@ -4,9 +4,10 @@ use std::sync::Arc;
 use sterna::acceleration::{Acceleration, FitCmcd};
 use sterna::accelerators::NoDrift;
 use sterna::engine::{BadProposal, Engine, Frozen, Journal, Made, MakeEngine, Page};
+use sterna::explorers::{Hmc, StepSize};
 use sterna::path::AnnealingPath;
 use sterna::paths::{Geometric, Reference};
-use sterna::run::{Run, Settings, Stage, StepSize};
+use sterna::run::{Run, Settings, Stage};
 use sterna::targets::Gmm;
 use sterna::{
     Batch, Ensemble, Error, Evaluation, Recorder, Result, Sampler, Step, Target, Workspace, iterate,
@@ -110,7 +111,7 @@ impl MakeEngine for School {
         Ok(Made::Engine(Box::new(Scribe {
             sampler: frozen.sampler.clone(),
             block: self.block,
-            moves: frozen.moves.steps as u32,
+            moves: frozen.sampler.explorer.as_hmc().expect("Hamiltonian moves").steps as u32,
             evaluations: self.evaluations,
         })))
     }
@@ -127,12 +128,15 @@ impl MakeEngine for Closed {
 
 fn settings(chains: usize, ensembles: usize) -> Settings {
     Settings {
+        explorer: std::sync::Arc::new(Hmc {
+            steps: 2,
+            leapfrog_steps: 2,
+            step_size: StepSize::Adapt { acceptance: 0.9 },
+            ..Hmc::default()
+        }),
         seed: 3,
         chains,
         ensembles,
-        steps: 2,
-        leapfrog_steps: 2,
-        step_size: StepSize::Adapt { acceptance: 0.9 },
         rounds: 2,
         round_iterations: 40,
         round_burn_in: 15,
@@ -260,7 +264,7 @@ fn the_cores_stand_in_and_say_why() {
 fn trajectories_are_kept_by_the_cores() {
     let settings = Settings { trajectories: Some(10), ..settings(4, 2) };
     let refused = start(false, &settings).with_engine(school(8));
-    assert!(matches!(refused, Err(Error::Setting { field: "output.every", .. })));
+    assert!(matches!(refused, Err(Error::Setting { setting: "Settings.trajectories", .. })));
 }
 
 #[test]

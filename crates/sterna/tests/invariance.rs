@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use sterna::accelerator::{Accelerator, Direction};
 use sterna::accelerators::Identity;
-use sterna::explorer::{Explorer, Moves, Rows, Scratch};
+use sterna::call::{Call, Scratch};
+use sterna::explorer::{Explorer, Moved};
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{Phase, PhaseKey, Streams};
@@ -22,7 +23,7 @@ use sterna_testkit::{
 const LADDERS: usize = 6000;
 
 fn hmc(steps: usize, leapfrog_steps: usize, sizes: StepSizes, jitter: f64) -> Hmc {
-    Hmc { steps, leapfrog_steps, sizes, jitter }
+    Hmc::with_sizes(steps, leapfrog_steps, sizes, jitter)
 }
 
 fn schedule() -> Schedule {
@@ -99,6 +100,7 @@ fn local_moves_keep_the_papers_targets() {
 }
 
 /// HMC written plainly, row by row, with the library's random numbers, and with faults on demand.
+#[derive(Debug)]
 struct PlainHmc {
     step: f64,
     leapfrog_steps: usize,
@@ -116,18 +118,17 @@ enum LocalFault {
 impl Explorer for PlainHmc {
     fn explore(
         &self,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        rows: &Rows,
+        call: &Call,
         points: &mut Points,
-        moves: &mut [Moves],
+        moved: &mut Moved,
         _scratch: &mut Scratch,
     ) -> Result<()> {
-        let dim = path.dim();
+        let (rows, dim) = (call.rows, call.path.dim());
+        // The first slot is for jitter.
+        let [_, momenta, accept] = std::array::from_fn(|_| call.slots.take());
         let h = self.step;
         for (i, &row) in rows.row.iter().enumerate() {
-            let mut noise = streams.row(Phase::Local.number(1), iteration, rows.key[i]);
+            let mut noise = call.stream(momenta, i);
             let mut v: Vec<f64> = (0..dim).map(|_| noise.normal()).collect();
             let mut here = Points::zeros(1, dim);
             here.gather(points, &[row]);
@@ -143,7 +144,7 @@ impl Explorer for PlainHmc {
                 };
                 v.iter_mut().zip(here.score.row(0)).for_each(|(v, score)| *v += kick * score);
                 here.x.row_mut(0).iter_mut().zip(&v).for_each(|(x, v)| *x += h * v);
-                path.evaluate(&rows.beta[i..=i], &mut here)?;
+                call.path.evaluate(&rows.beta[i..=i], &mut here)?;
                 v.iter_mut().zip(here.score.row(0)).for_each(|(v, score)| *v += 0.5 * h * score);
             }
             let log_ratio = here.log_density[0] - kinetic(&v) - before;
@@ -152,9 +153,9 @@ impl Explorer for PlainHmc {
                 Some(LocalFault::FlipsTheRatio) => -log_ratio,
                 _ => log_ratio,
             };
-            moves[i].proposed += 1;
-            moves[i].acceptance += log_ratio.min(0.0).exp();
-            let u = streams.row(Phase::Local.number(2), iteration, rows.key[i]).uniform();
+            moved.rows[i].proposed += 1;
+            moved.rows[i].acceptance += log_ratio.min(0.0).exp();
+            let u = call.stream(accept, i).uniform();
             points.scatter(&[row], &here, |_| u.ln() < log_ratio);
         }
         Ok(())
@@ -220,8 +221,8 @@ impl AnnealingPath for WrongReference {
     fn move_to(&self, betas: &[f64], points: &mut Points) -> Result<()> {
         self.path.move_to(betas, points)
     }
-    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64]) -> Result<()> {
-        self.path.slopes(betas, points, out)
+    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64], scratch: &mut Scratch) -> Result<()> {
+        self.path.slopes(betas, points, out, scratch)
     }
     fn draw_reference(
         &self,
@@ -384,11 +385,18 @@ fn plain_swaps_weigh_by_the_ratio_of_densities() {
     for direction in [Direction::Forward, Direction::Backward] {
         let (travellers, mut journey) = depart(direction, &*path, &schedule, &x);
         let start = journey.points.x.clone();
-        Identity.travel(direction, &*path, &Streams::new(1), 1, &travellers, &mut journey).unwrap();
+        Identity
+            .travel(
+                direction,
+                &Call::new(&*path, &Streams::new(1), 1, &travellers),
+                &mut journey,
+                &mut Scratch::default(),
+            )
+            .unwrap();
         assert_eq!(journey.points.x, start);
         for (i, interval) in travellers.interval.iter().enumerate() {
             let here = Batch::from_vec(3, start.row(i).to_vec());
-            let at = |beta: f64| points_of(&*path, &[beta], &here).0.log_density[0];
+            let at = |beta: f64| points_of(&*path, &[beta], &here).log_density[0];
             let expected = at(interval.upper) - at(interval.lower);
             assert!((journey.log_weight[i] - expected).abs() < 1e-12);
         }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Collected, Fit, FitAffine, FitCmcd, FitReport, Fitted, Fitting};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator, NoDrift};
+use sterna::explorers::{Hmc, StepSize};
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
-use sterna::run::{Criterion, Run, Settings, Stage, StepSize};
+use sterna::run::{Criterion, Run, Settings, Stage};
 use sterna::targets::{Gmm, Normal};
 use sterna::{Batch, Error, Evaluation, Result, Target};
 
@@ -108,10 +109,13 @@ impl Fitting for Steps {
 
 fn settings() -> Settings {
     Settings {
+        explorer: std::sync::Arc::new(Hmc {
+            step_size: StepSize::Adapt { acceptance: 0.9 },
+            ..Hmc::default()
+        }),
         seed: 3,
         chains: 5,
         ensembles: 5,
-        step_size: StepSize::Adapt { acceptance: 0.9 },
         rounds: 2,
         round_iterations: 40,
         round_burn_in: 15,
@@ -230,7 +234,7 @@ fn what_does_not_belong_is_refused() {
         Ok(_) => panic!("this was accepted"),
     };
     let shorter = refused(Settings { iterations: 100, ..settings() }, &saved);
-    assert!(matches!(shorter, Error::Setting { field: "run.iterations", .. }), "{shorter}");
+    assert!(matches!(shorter, Error::Setting { setting: "Settings.iterations", .. }), "{shorter}");
     let other = refused(Settings { seed: 4, ..settings() }, &saved).to_string();
     assert!(other.contains("other settings"), "{other}");
     for length in (0..saved.len()).step_by(1001) {
@@ -246,11 +250,11 @@ fn what_does_not_belong_is_refused() {
 #[test]
 fn long_runs_fold_their_weights_and_resume() {
     let settings = Settings {
+        explorer: std::sync::Arc::new(Hmc { leapfrog_steps: 2, ..Hmc::default() }),
         chains: 3,
         ensembles: 2,
         rounds: 3,
         round_iterations: 200,
-        leapfrog_steps: 2,
         burn_in: 0,
         iterations: 300_000,
         ..Settings::default()

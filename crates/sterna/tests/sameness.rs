@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use sterna::acceleration::{Acceleration, FitAffine, FitCmcd};
 use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator, NoDrift};
-use sterna::explorers::{Hmc, StepSizes};
+use sterna::explorers::{Hmc, StepSize, StepSizes};
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::records::SamplingRecord;
-use sterna::run::{Criterion, Run, Settings, Stage, StepSize};
+use sterna::run::{Criterion, Run, Settings, Stage};
 use sterna::targets::{Dw4, Gmm, ManyWell, Normal};
 use sterna::{Ensemble, Schedule, Streams, Target, Workspace, iterate};
 use sterna_testkit::moves::sampler;
@@ -30,8 +30,8 @@ fn bits_of(run: &Run) -> Bits {
     numbers.extend(&results.ess);
     // Chain 0 draws exactly: its acceptance is no number.
     numbers.extend(&results.acceptance[1..]);
-    numbers.extend(&results.sizes.step_size);
-    numbers.extend(results.sizes.scale.as_slice());
+    numbers.extend(&results.step_size);
+    numbers.extend(run.sampler().explorer.save().iter().map(|&byte| f64::from(byte)));
     let mut counts = vec![results.round_trips, results.evaluations, results.bad.0];
     for draws in run.records().flat_map(|record| &record.draws) {
         numbers.extend(&draws.x);
@@ -80,7 +80,6 @@ fn settings(criterion: Criterion, step_size: StepSize) -> Settings {
         seed: 3,
         chains: 5,
         ensembles: 5,
-        step_size,
         rounds: 3,
         round_iterations: 60,
         round_burn_in: 25,
@@ -89,6 +88,7 @@ fn settings(criterion: Criterion, step_size: StepSize) -> Settings {
         burn_in: 33,
         iterations: 301,
         thin: 3,
+        explorer: Arc::new(Hmc { step_size, ..Hmc::default() }),
         ..Settings::default()
     }
 }
@@ -185,7 +185,7 @@ fn a_batch_of_ladders_is_the_ladders_one_by_one() {
     for (path, is_diffused) in plain.into_iter().chain([(diffused, true)]) {
         let dim = path.dim();
         let sizes = StepSizes::per_chain((0..chains).map(|n| 0.2 - 0.03 * n as f64).collect(), dim);
-        let hmc = Hmc { steps: 2, leapfrog_steps: 3, sizes, jitter: 0.2 };
+        let hmc = Hmc::with_sizes(2, 3, sizes, 0.2);
         let mut sampler = sampler(path, Schedule::uniform(chains), hmc, Identity);
         sampler.streams = Streams::new(8);
         if is_diffused {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use sterna::acceleration::Acceleration;
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
-use sterna::path::AnnealingPath;
+use sterna::accelerator::{Accelerator, Direction, Journey};
+use sterna::call::{Call, Scratch};
+use sterna::explorers::{Hmc, StepSize};
 use sterna::paths::Geometric;
-use sterna::run::{Run, Settings, StepSize};
-use sterna::streams::Streams;
+use sterna::run::{Run, Settings};
 use sterna::{Batch, Evaluation, Result, Schedule, Target};
 
 /// Journeys far from the target end nowhere; close to it they stay where they are.
@@ -22,15 +22,14 @@ impl Accelerator for ShortSighted {
     fn travel(
         &self,
         direction: Direction,
-        path: &dyn AnnealingPath,
-        _streams: &Streams,
-        _iteration: u64,
-        travellers: &Travellers,
+        call: &Call,
         journey: &mut Journey,
+        _scratch: &mut Scratch,
     ) -> Result<()> {
         let before = journey.points.log_density.clone();
-        direction.ends(&travellers.interval, &mut journey.beta);
-        path.evaluate(&journey.beta, &mut journey.points)?;
+        let mut ends = Vec::new();
+        direction.ends(&call.rows.interval, &mut ends);
+        call.path.evaluate(&ends, &mut journey.points)?;
         for (i, here) in before.into_iter().enumerate() {
             let is_far = journey.points.x.row(i).iter().any(|x| x.abs() > self.sight);
             let weight = direction.log_weight(here, journey.points.log_density[i]);
@@ -64,12 +63,12 @@ fn stranded(burn_in: u64) -> usize {
     let ensembles = 20;
     let sizes = vec![0.5, 0.3, 0.15, 0.1, 0.05, 0.03];
     let settings = Settings {
+        explorer: std::sync::Arc::new(Hmc { step_size: StepSize::PerChain(sizes), ..Hmc::default() }),
         chains: 6,
         ensembles,
         rounds: 0,
         burn_in,
         iterations: 1,
-        step_size: StepSize::PerChain(sizes),
         ..Settings::default()
     };
     let accelerator = Arc::new(ShortSighted { sight: 0.3 });

@@ -12,6 +12,7 @@ use sterna::accelerator::{Accelerator, Direction};
 use sterna::accelerators::{
     Cmcd, CmcdSteps, Diffusion, DiffusionSteps, FlowAccelerator, Identity, Integrator, NoDrift, NormalDrift,
 };
+use sterna::call::{Call, Scratch};
 use sterna::estimates::round_trip_rate;
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::records::SamplingRecord;
@@ -48,7 +49,14 @@ fn deltas(
         let x = ladder.draw_ladder(schedule, &Streams::new(seed(number)), n);
         let (travellers, mut journey) = depart(direction, &*path, schedule, &x);
         let noise = Streams::new(!seed(number));
-        accelerator.travel(direction, &*path, &noise, 1, &travellers, &mut journey).unwrap();
+        accelerator
+            .travel(
+                direction,
+                &Call::new(&*path, &noise, 1, &travellers),
+                &mut journey,
+                &mut Scratch::default(),
+            )
+            .unwrap();
         journey.log_weight
     };
     let (up, down) = (weights(Direction::Forward, 2 * number), weights(Direction::Backward, 2 * number + 1));
@@ -305,7 +313,7 @@ fn exact_maps_know_log_z_from_any_state() {
     let moments = schedule.betas().iter().map(moments).collect();
     let affine = Affine::diagonal(schedule.betas().to_vec(), moments).unwrap();
     let exact = ladder.log_z(1.0).unwrap();
-    let hmc = Hmc { steps: 1, leapfrog_steps: 3, sizes: StepSizes::fixed(chains, dim, 0.2), jitter: 0.0 };
+    let hmc = Hmc::with_sizes(1, 3, StepSizes::fixed(chains, dim, 0.2), 0.0);
     let mut sampler = sampler(ladder.path(), schedule, hmc, FlowAccelerator::new(Arc::new(affine)));
     sampler.streams = Streams::new(seed(180));
     for iterations in [2, 3, 8, 100, 1001] {
@@ -433,7 +441,14 @@ fn accelerated_swaps_are_plain_swaps_on_a_larger_space() {
         let x = ladder.draw_ladder(&schedule, &Streams::new(241), 50);
         let (travellers, mut journey) = depart(direction, &*path, &schedule, &x);
         let start = journey.points.x.clone();
-        accelerator.travel(direction, &*path, &Streams::new(242), 1, &travellers, &mut journey).unwrap();
+        accelerator
+            .travel(
+                direction,
+                &Call::new(&*path, &Streams::new(242), 1, &travellers),
+                &mut journey,
+                &mut Scratch::default(),
+            )
+            .unwrap();
         for (i, &pair) in travellers.pair.iter().enumerate() {
             let ends = (start.row(i)[0], journey.points.x.row(i)[0]);
             let (lower, upper) = if direction == Direction::Forward { ends } else { (ends.1, ends.0) };
@@ -500,7 +515,7 @@ fn extended_densities_are_those_of_the_extended_draws() {
     for pair in 1..=schedule.pairs() {
         let interval = schedule.interval(pair);
         let x = extended.draw_betas(&[interval.lower], &Streams::new(seed(270 + pair as u64)), 20_000);
-        let at = |beta: f64| points_of(&*path, &[beta], &x).0.log_density;
+        let at = |beta: f64| points_of(&*path, &[beta], &x).log_density;
         let ratios: Vec<f64> =
             at(interval.upper).iter().zip(at(interval.lower)).map(|(u, l)| (u - l).exp()).collect();
         let (mean, error) = mean_and_error(&ratios);

@@ -1,6 +1,7 @@
 //! Traces: the same bits for any number of threads and any cut of a run, and true to the run.
 
 use std::sync::Arc;
+use sterna::explorers::Hmc;
 use sterna::paths::Geometric;
 use sterna::run::{Run, Settings};
 use sterna::targets::Gmm;
@@ -8,11 +9,14 @@ use sterna::trace::{LadderTrace, RoundTrace};
 
 fn settings() -> Settings {
     Settings {
+        explorer: std::sync::Arc::new(Hmc {
+            leapfrog_steps: 2,
+            step_size: sterna::explorers::StepSize::Adapt { acceptance: 0.9 },
+            ..Hmc::default()
+        }),
         seed: 5,
         chains: 14,
         ensembles: 6,
-        leapfrog_steps: 2,
-        step_size: sterna::run::StepSize::Adapt { acceptance: 0.9 },
         rounds: 4,
         round_iterations: 60,
         round_burn_in: 20,

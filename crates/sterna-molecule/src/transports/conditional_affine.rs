@@ -13,6 +13,7 @@ use crate::lane_math::{Lane, sin_cos, wrap_lanes};
 use crate::{Molecule, MoleculeError};
 use std::cell::RefCell;
 use sterna::Batch;
+use sterna::call::Scratch;
 use sterna::lanes::{Kernel, Lanes, Portable, WIDTH, dispatch, exp, ln};
 use sterna::transport::{Flow, Interval};
 
@@ -418,11 +419,23 @@ impl ConditionalAffine {
 }
 
 impl Flow for ConditionalAffine {
-    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        _scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
         self.apply(Direction::Forward, pairs, x, log_det)
     }
 
-    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        _scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
         self.apply(Direction::Inverse, pairs, x, log_det)
     }
 }

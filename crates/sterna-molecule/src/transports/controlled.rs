@@ -14,16 +14,17 @@
 //! rejected, whichever way it is walked.
 
 use super::conditional_affine::Whitening;
-use super::refined::Rows;
+use super::refined::Rows as Block;
 use super::triangle::Triangle;
 use super::{ChainSamples, ConditionalAffine, Direction as Side, Ends};
 use crate::kernel::Atom;
 use crate::lane_math::{Lane, gather, scatter};
 use crate::mean_free::GradientToCartesian;
 use crate::{Molecule, MoleculeError};
-use std::sync::{Arc, Mutex};
-use sterna::accelerator::{Accelerator, Direction, Journey, Travellers};
+use std::sync::Arc;
+use sterna::accelerator::{Accelerator, Direction, Journey};
 use sterna::accelerators::{Gaussian, GaussianSteps};
+use sterna::call::{Call, Rows, Scratch};
 use sterna::lanes::{WIDTH, dispatch};
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{PhaseKey, Streams};
@@ -45,7 +46,7 @@ impl Standardised {
         samples: &[ChainSamples],
     ) -> std::result::Result<Self, MoleculeError> {
         let (dim, stiff) = (affine.chart().mean_free.dim(), affine.stiff());
-        let (mut rows, mut whitening) = (Rows::default(), Whitening::default());
+        let (mut rows, mut whitening) = (Block::default(), Whitening::default());
         let (mut covariance, mut count) = (vec![0.0; stiff * stiff], 0.0);
         for ChainSamples { beta, points } in samples {
             for x in points.as_slice().chunks(WIDTH * dim) {
@@ -96,15 +97,23 @@ pub struct ControlledDiffusion {
     steps: usize,
     /// δ of each pair.
     relaxation: Vec<f64>,
-    scratch: Mutex<Vec<Scratch>>,
 }
 
 /// What the journeys of one call need; kept for the next one.
 #[derive(Default)]
-struct Scratch {
-    state: State,
+struct Memory {
     torsions: Torsions,
+    /// In y; its points keep what [`View`] needs of them.
     journey: Journey,
+    of_steps: Scratch,
+}
+
+/// What lies behind points in y, kept in their scratch.
+#[derive(Default)]
+struct Behind {
+    state: State,
+    /// The same rows in the molecule's coordinates.
+    outer: Points,
 }
 
 /// Soft torsions of each row at the ends of its pair.
@@ -117,7 +126,7 @@ struct Torsions {
 /// Rows on their way.
 #[derive(Default)]
 struct State {
-    blocks: Vec<Rows>,
+    blocks: Vec<Block>,
     whitening: Whitening,
     growth: Vec<Lane>,
     y: Vec<Lane>,
@@ -133,22 +142,27 @@ struct State {
 impl ControlledDiffusion {
     /// `steps` steps a journey; `relaxation[n − 1]` is δ of pair n, in (0, 1].
     pub fn new(coordinates: Arc<Standardised>, steps: usize, relaxation: Vec<f64>) -> Result<Self> {
-        let wrong = |field, value: String, cure| Err(Error::Setting { field, value, cure });
+        let wrong = |setting, value: String, cure| Err(Error::Setting { setting, value, cure });
         if steps == 0 {
-            return wrong("steps", "0".into(), "a controlled diffusion needs at least one step");
+            return wrong(
+                "ControlledDiffusion.steps",
+                "0".into(),
+                "a controlled diffusion needs at least one step",
+            );
         }
         if let Some(bad) = relaxation.iter().find(|&&r| !(r > 0.0 && r <= 1.0)) {
-            return wrong("relaxation", bad.to_string(), "it must lie in (0, 1]");
+            return wrong("ControlledDiffusion.relaxation", bad.to_string(), "it must lie in (0, 1]");
         }
-        Ok(Self { coordinates, steps, relaxation, scratch: Mutex::default() })
+        Ok(Self { coordinates, steps, relaxation })
     }
 
     fn enter(
         &self,
         direction: Direction,
-        travellers: &Travellers,
+        pairs: &[Interval],
         points: &Points,
-        scratch: &mut Scratch,
+        state: &mut State,
+        memory: &mut Memory,
     ) -> Result<()> {
         let affine = &self.coordinates.affine;
         let chart = affine.chart();
@@ -157,16 +171,14 @@ impl ControlledDiffusion {
             let what = "a point of the transport";
             return Err(Error::Dimension { what, found: points.x.dim(), expected: dim });
         }
-        let Scratch { state, torsions, journey } = scratch;
+        let Memory { torsions, journey, .. } = memory;
         state.resize(count, dim / 3 + 1, stiff);
         torsions.lower.resize(count * soft, 0.0);
         torsions.upper.resize(count * soft, 0.0);
-        if journey.points.x.dim() != stiff {
-            *journey = Journey::new(count, stiff);
-        }
-        journey.set_rows(count);
+        journey.points.set_size(count, stiff);
+        journey.log_weight.resize(count, 0.0);
         let side = if direction == Direction::Forward { Side::Forward } else { Side::Inverse };
-        let rows = points.x.as_slice().chunks(WIDTH * dim).zip(travellers.interval.chunks(WIDTH));
+        let rows = points.x.as_slice().chunks(WIDTH * dim).zip(pairs.chunks(WIDTH));
         for (b, (x, pairs)) in rows.enumerate() {
             let ends = Ends::new(chart.temperatures, side, pairs);
             state.blocks[b].enter(chart, x);
@@ -206,31 +218,28 @@ impl Accelerator for ControlledDiffusion {
     fn travel(
         &self,
         direction: Direction,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        travellers: &Travellers,
+        call: &Call,
         journey: &mut Journey,
+        scratch: &mut Scratch,
     ) -> Result<()> {
-        let mut scratch = self.scratch.lock().expect("no panic inside").pop().unwrap_or_default();
-        self.enter(direction, travellers, &journey.points, &mut scratch)?;
-        let Scratch { state, torsions, journey: inner } = &mut scratch;
-        let view = View {
-            coordinates: &self.coordinates,
-            outer: path,
-            direction,
-            pairs: &travellers.interval,
-            torsions,
-            rows: Mutex::new((state, &mut journey.points)),
-        };
+        let memory = scratch.get::<Memory>();
+        let pairs = &call.rows.interval[..];
+        // Out of the points' scratch while both are at work, and back.
+        let mut state = std::mem::take(&mut memory.journey.points.scratch.get::<Behind>().state);
+        self.enter(direction, pairs, &journey.points, &mut state, memory)?;
+        let Memory { torsions, journey: inner, of_steps } = memory;
+        let behind = inner.points.scratch.get::<Behind>();
+        behind.state = state;
+        std::mem::swap(&mut behind.outer, &mut journey.points);
+        let view = View { coordinates: &self.coordinates, path: call.path, direction, pairs, torsions };
         let kernels = Gaussian { steps: Kernels { diffusion: self } };
-        kernels.travel(direction, &view, streams, iteration, travellers, inner)?;
+        kernels.travel(direction, &call.on(&view), inner, of_steps)?;
+        let Behind { state, outer } = inner.points.scratch.get();
+        std::mem::swap(outer, &mut journey.points);
         for (i, log_weight) in journey.log_weight.iter_mut().enumerate() {
-            let slope = direction.log_weight(0.0, scratch.state.log_slope[i]);
-            *log_weight =
-                inner_weight(direction, scratch.journey.log_weight[i] + slope, scratch.state.lost[i]);
+            let slope = direction.log_weight(0.0, state.log_slope[i]);
+            *log_weight = inner_weight(direction, inner.log_weight[i] + slope, state.lost[i]);
         }
-        self.scratch.lock().expect("no panic inside").push(scratch);
         Ok(())
     }
 }
@@ -243,7 +252,7 @@ fn inner_weight(direction: Direction, log_weight: f64, lost: bool) -> f64 {
 impl State {
     fn resize(&mut self, count: usize, atoms: usize, stiff: usize) {
         let blocks = count.div_ceil(WIDTH);
-        self.blocks.resize_with(self.blocks.len().max(blocks), Rows::default);
+        self.blocks.resize_with(self.blocks.len().max(blocks), Block::default);
         for lanes in [&mut self.growth, &mut self.y] {
             lanes.resize(stiff, Lane::default());
         }
@@ -298,12 +307,10 @@ impl State {
 /// The path as the steps see it: points are y, given each row's torsions and orientation.
 struct View<'a> {
     coordinates: &'a Standardised,
-    outer: &'a dyn AnnealingPath,
+    path: &'a dyn AnnealingPath,
     direction: Direction,
     pairs: &'a [Interval],
     torsions: &'a Torsions,
-    /// With the same rows in the molecule's coordinates.
-    rows: Mutex<(&'a mut State, &'a mut Points)>,
 }
 
 impl View<'_> {
@@ -360,22 +367,23 @@ impl AnnealingPath for View<'_> {
     }
 
     fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
-        let mut rows = self.rows.lock().expect("no panic inside");
-        let (state, outer) = &mut *rows;
+        // Out of the points' scratch while they are written to, and back.
+        let Behind { mut state, mut outer } = std::mem::take(points.scratch.get());
         let Points { x: y, log_density, .. } = points;
         for (b, (betas, log_volume)) in betas.chunks(WIDTH).zip(log_density.chunks_mut(WIDTH)).enumerate() {
-            self.place(state, b, betas, y, outer, log_volume);
+            self.place(&mut state, b, betas, y, &mut outer, log_volume);
         }
-        self.outer.evaluate(betas, outer)?;
+        self.path.evaluate(betas, &mut outer)?;
         for (b, betas) in betas.chunks(WIDTH).enumerate() {
             let ends = Ends::between(self.coordinates.affine.chart().temperatures, betas, betas);
-            state.pull_back(self.coordinates, b, &ends.to, outer, points);
+            state.pull_back(self.coordinates, b, &ends.to, &outer, points);
         }
         points.log_density.iter_mut().zip(&outer.log_density).for_each(|(all, outer)| *all += outer);
+        *points.scratch.get() = Behind { state, outer };
         Ok(())
     }
 
-    fn slopes(&self, _: &[f64], _: &Points, _: &mut [f64]) -> Result<()> {
+    fn slopes(&self, _: &[f64], _: &Points, _: &mut [f64], _: &mut Scratch) -> Result<()> {
         unreachable!("steps ask for densities and scores alone")
     }
 
@@ -392,7 +400,7 @@ impl AnnealingPath for View<'_> {
     }
 
     fn evaluations(&self) -> u64 {
-        self.outer.evaluations()
+        self.path.evaluations()
     }
 }
 
@@ -409,8 +417,8 @@ impl Kernels<'_> {
     }
 
     /// y + δ score: the same for P and Q.
-    fn means(&self, travellers: &Travellers, points: &Points, out: &mut Batch) {
-        for (i, &pair) in travellers.pair.iter().enumerate() {
+    fn means(&self, rows: &Rows, points: &Points, out: &mut Batch) {
+        for (i, &pair) in rows.pair.iter().enumerate() {
             let relaxation = self.relaxation(pair);
             let moved = points.x.row(i).iter().zip(points.score.row(i));
             out.row_mut(i).iter_mut().zip(moved).for_each(|(out, (y, score))| *out = y + relaxation * score);
@@ -424,9 +432,9 @@ impl GaussianSteps for Kernels<'_> {
     }
 
     /// Geometric in temperature, like the ladder itself.
-    fn betas(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
+    fn betas(&self, rows: &Rows, k: usize, out: &mut [f64]) {
         let temperatures = self.diffusion.coordinates.affine.chart().temperatures;
-        for (out, interval) in out.iter_mut().zip(&travellers.interval) {
+        for (out, interval) in out.iter_mut().zip(&rows.interval) {
             *out = match k {
                 0 => interval.lower,
                 k if k == self.diffusion.steps => interval.upper,
@@ -439,8 +447,8 @@ impl GaussianSteps for Kernels<'_> {
         }
     }
 
-    fn variances(&self, travellers: &Travellers, _k: usize, out: &mut [f64]) {
-        for (out, &pair) in out.iter_mut().zip(&travellers.pair) {
+    fn variances(&self, rows: &Rows, _k: usize, out: &mut [f64]) {
+        for (out, &pair) in out.iter_mut().zip(&rows.pair) {
             let relaxation = self.relaxation(pair);
             *out = relaxation * (2.0 - relaxation);
         }
@@ -448,25 +456,25 @@ impl GaussianSteps for Kernels<'_> {
 
     fn forward_means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         _k: usize,
         points: &Points,
         _control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.means(travellers, points, out);
+        self.means(rows, points, out);
         Ok(())
     }
 
     fn backward_means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         _k: usize,
         points: &Points,
         _control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.means(travellers, points, out);
+        self.means(rows, points, out);
         Ok(())
     }
 }

@@ -11,9 +11,9 @@ use crate::internal::InternalBlock;
 use crate::kernel::Atom;
 use crate::lane_math::{Lane, gather};
 use crate::{ConditionalAffine, Molecule};
-use std::cell::RefCell;
 use std::sync::Arc;
 use sterna::Batch;
+use sterna::call::Scratch;
 use sterna::lanes::WIDTH;
 use sterna::transport::{Flow, Interval};
 
@@ -29,6 +29,7 @@ pub trait InnerMap: Send + Sync {
         soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
+        scratch: &mut Scratch,
     ) -> sterna::Result<()>;
 
     /// Undoes it, and writes log |det| of the way back.
@@ -38,6 +39,7 @@ pub trait InnerMap: Send + Sync {
         soft: &mut [f64],
         z: &mut [f64],
         log_det: &mut [f64],
+        scratch: &mut Scratch,
     ) -> sterna::Result<()>;
 }
 
@@ -59,17 +61,15 @@ pub(super) struct Rows {
     log_det: Lane,
 }
 
+/// What a call needs; kept for the next one.
 #[derive(Default)]
-struct Scratch {
+struct Memory {
     rows: Vec<Rows>,
     z: Vec<f64>,
     soft: Vec<f64>,
     log_det: Vec<f64>,
     whitening: Whitening,
-}
-
-thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    of_map: [Scratch; 2],
 }
 
 impl Refined {
@@ -84,6 +84,7 @@ impl Refined {
         pairs: &[Interval],
         x: &mut Batch,
         log_det: &mut [f64],
+        memory: &mut Memory,
     ) -> sterna::Result<()> {
         let chart = self.affine.chart();
         let (dim, count) = (chart.mean_free.dim(), x.rows());
@@ -92,67 +93,61 @@ impl Refined {
             return Err(sterna::Error::Dimension { what, found: x.dim(), expected: dim });
         }
         let (stiff, soft) = (self.affine.stiff(), self.affine.soft());
-        SCRATCH.with_borrow_mut(|scratch| {
-            let Scratch { rows, z, soft: torsions, log_det: inner, whitening } = scratch;
-            rows.resize_with(rows.len().max(count.div_ceil(WIDTH)), Rows::default);
-            z.resize(count * stiff, 0.0);
-            torsions.resize(count * soft, 0.0);
-            inner.resize(count, 0.0);
-            for (b, (x, pairs)) in x.as_slice().chunks(WIDTH * dim).zip(pairs.chunks(WIDTH)).enumerate() {
-                let ends = Ends::new(chart.temperatures, direction, pairs);
-                let row = &mut rows[b];
-                row.enter(chart, x);
-                self.affine.whiten(&ends, &row.block.internal, whitening);
-                // The map acts at the upper end.
-                row.log_det = match direction {
-                    Direction::Forward => self.affine.map_soft(&ends, &mut row.block.internal),
-                    Direction::Inverse => Lane([1.0; WIDTH]),
-                };
-                for lane in 0..pairs.len() {
-                    let i = b * WIDTH + lane;
-                    let z = z[i * stiff..(i + 1) * stiff].iter_mut();
-                    z.zip(&whitening.deviations).for_each(|(z, from)| *z = from.0[lane]);
-                    let torsions = &mut torsions[i * soft..(i + 1) * soft];
-                    self.affine.read_soft(&row.block.internal, lane, torsions);
-                }
+        let Memory { rows, z, soft: torsions, log_det: inner, whitening, of_map } = memory;
+        rows.resize_with(rows.len().max(count.div_ceil(WIDTH)), Rows::default);
+        z.resize(count * stiff, 0.0);
+        torsions.resize(count * soft, 0.0);
+        inner.resize(count, 0.0);
+        for (b, (x, pairs)) in x.as_slice().chunks(WIDTH * dim).zip(pairs.chunks(WIDTH)).enumerate() {
+            let ends = Ends::new(chart.temperatures, direction, pairs);
+            let row = &mut rows[b];
+            row.enter(chart, x);
+            self.affine.whiten(&ends, &row.block.internal, whitening);
+            // The map acts at the upper end.
+            row.log_det = match direction {
+                Direction::Forward => self.affine.map_soft(&ends, &mut row.block.internal),
+                Direction::Inverse => Lane([1.0; WIDTH]),
+            };
+            for lane in 0..pairs.len() {
+                let i = b * WIDTH + lane;
+                let z = z[i * stiff..(i + 1) * stiff].iter_mut();
+                z.zip(&whitening.deviations).for_each(|(z, from)| *z = from.0[lane]);
+                let torsions = &mut torsions[i * soft..(i + 1) * soft];
+                self.affine.read_soft(&row.block.internal, lane, torsions);
             }
-            match direction {
-                Direction::Forward => self.map.forward(pairs, torsions, z, inner)?,
-                Direction::Inverse => self.map.inverse(pairs, torsions, z, inner)?,
+        }
+        match direction {
+            Direction::Forward => self.map.forward(pairs, torsions, z, inner, &mut of_map[0])?,
+            Direction::Inverse => self.map.inverse(pairs, torsions, z, inner, &mut of_map[1])?,
+        }
+        let blocks = x.as_mut_slice().chunks_mut(WIDTH * dim).zip(pairs.chunks(WIDTH));
+        for (b, ((x, pairs), log_det)) in blocks.zip(log_det.chunks_mut(WIDTH)).enumerate() {
+            let ends = Ends::new(chart.temperatures, direction, pairs);
+            let row = &mut rows[b];
+            for lane in 0..pairs.len() {
+                let i = b * WIDTH + lane;
+                let from = z[i * stiff..(i + 1) * stiff].iter();
+                whitening.deviations.iter_mut().zip(from).for_each(|(to, z)| to.0[lane] = *z);
+                self.affine.write_soft(&mut row.block.internal, lane, &torsions[i * soft..(i + 1) * soft]);
             }
-            let blocks = x.as_mut_slice().chunks_mut(WIDTH * dim).zip(pairs.chunks(WIDTH));
-            for (b, ((x, pairs), log_det)) in blocks.zip(log_det.chunks_mut(WIDTH)).enumerate() {
-                let ends = Ends::new(chart.temperatures, direction, pairs);
-                let row = &mut rows[b];
-                for lane in 0..pairs.len() {
-                    let i = b * WIDTH + lane;
-                    let from = z[i * stiff..(i + 1) * stiff].iter();
-                    whitening.deviations.iter_mut().zip(from).for_each(|(to, z)| to.0[lane] = *z);
-                    self.affine.write_soft(
-                        &mut row.block.internal,
-                        lane,
-                        &torsions[i * soft..(i + 1) * soft],
-                    );
-                }
-                if direction == Direction::Inverse {
-                    row.log_det = self.affine.map_soft(&ends, &mut row.block.internal);
-                }
-                let outer = self.affine.unwhiten(&ends, row.log_det, &mut row.block.internal, whitening);
-                row.leave(chart);
-                for (lane, log_det) in log_det.iter_mut().enumerate() {
-                    let change = row.block.log_jacobian.0[lane] - row.before.0[lane];
-                    let total = inner[b * WIDTH + lane] + (outer.0[lane] + change);
-                    *log_det = if total.is_finite() { total } else { f64::NEG_INFINITY };
-                    if total.is_finite() {
-                        let row_x = &mut x[lane * dim..(lane + 1) * dim];
-                        for (value, values) in row_x.iter_mut().zip(row.coordinates.as_flattened()) {
-                            *value = values.0[lane];
-                        }
+            if direction == Direction::Inverse {
+                row.log_det = self.affine.map_soft(&ends, &mut row.block.internal);
+            }
+            let outer = self.affine.unwhiten(&ends, row.log_det, &mut row.block.internal, whitening);
+            row.leave(chart);
+            for (lane, log_det) in log_det.iter_mut().enumerate() {
+                let change = row.block.log_jacobian.0[lane] - row.before.0[lane];
+                let total = inner[b * WIDTH + lane] + (outer.0[lane] + change);
+                *log_det = if total.is_finite() { total } else { f64::NEG_INFINITY };
+                if total.is_finite() {
+                    let row_x = &mut x[lane * dim..(lane + 1) * dim];
+                    for (value, values) in row_x.iter_mut().zip(row.coordinates.as_flattened()) {
+                        *value = values.0[lane];
                     }
                 }
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 }
 
@@ -173,12 +168,24 @@ impl Rows {
 }
 
 impl Flow for Refined {
-    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
-        self.apply(Direction::Forward, pairs, x, log_det)
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
+        self.apply(Direction::Forward, pairs, x, log_det, scratch.get())
     }
 
-    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
-        self.apply(Direction::Inverse, pairs, x, log_det)
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
+        self.apply(Direction::Inverse, pairs, x, log_det, scratch.get())
     }
 }
 

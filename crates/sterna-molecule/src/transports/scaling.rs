@@ -10,6 +10,7 @@ use crate::lane_math::{Lane, sin_cos, wrap_lanes};
 use crate::{Molecule, MoleculeError};
 use std::cell::RefCell;
 use sterna::Batch;
+use sterna::call::Scratch;
 use sterna::lanes::{Kernel, Lanes, dispatch, ln};
 use sterna::transport::{Flow, Interval};
 
@@ -41,7 +42,8 @@ struct Stiff {
 /// let samples = [ChainSamples { beta: 1.0, points: &start }];
 /// let flow = TemperatureScaling::fit(&molecule, path, &samples).unwrap();
 /// let (mut x, mut log_det) = (start.clone(), [0.0]);
-/// flow.forward(&[Interval { lower: 0.0, upper: 1.0 }], &mut x, &mut log_det).unwrap();
+/// let pair = Interval { lower: 0.0, upper: 1.0 };
+/// flow.forward(&[pair], &mut x, &mut log_det, &mut Scratch::default()).unwrap();
 /// // 53 stiff coordinates, each halved in spread; the mean itself stays.
 /// assert!((log_det[0] - 53.0 * 0.5f64.ln()).abs() < 1e-9);
 /// assert!(x.row(0).iter().zip(start.row(0)).all(|(a, b)| (a - b).abs() < 1e-9));
@@ -160,11 +162,23 @@ impl TemperatureScaling {
 }
 
 impl Flow for TemperatureScaling {
-    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        _scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
         self.apply(Direction::Forward, pairs, x, log_det)
     }
 
-    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> sterna::Result<()> {
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        _scratch: &mut Scratch,
+    ) -> sterna::Result<()> {
         self.apply(Direction::Inverse, pairs, x, log_det)
     }
 }

@@ -2,7 +2,9 @@
 
 use super::{Adaptation, Kind, Masses, StepSizeConfig};
 use serde::{Deserialize, Serialize};
-use sterna::run::Settings;
+use std::sync::Arc;
+use sterna::explorer::Explorer;
+use sterna::explorers;
 
 /// Fields of `kind = "hmc"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,11 +41,14 @@ impl Default for Hmc {
 }
 
 impl Kind for Hmc {
-    fn choose(&self, settings: &mut Settings) {
-        settings.steps = self.steps;
-        settings.leapfrog_steps = self.leapfrog_steps;
-        settings.step_size = self.step_size.step_size(self.adaptation, self.acceptance);
-        settings.adapt_masses = self.masses == Masses::Adapt;
+    fn moves(&self) -> Arc<dyn Explorer> {
+        Arc::new(explorers::Hmc {
+            steps: self.steps,
+            leapfrog_steps: self.leapfrog_steps,
+            step_size: self.step_size.step_size(self.adaptation, self.acceptance),
+            adapt_masses: self.masses == Masses::Adapt,
+            ..explorers::Hmc::default()
+        })
     }
 
     fn masses(&self) -> Option<Masses> {

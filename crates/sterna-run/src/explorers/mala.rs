@@ -2,7 +2,9 @@
 
 use super::{Adaptation, Kind, Masses, StepSizeConfig};
 use serde::{Deserialize, Serialize};
-use sterna::run::Settings;
+use std::sync::Arc;
+use sterna::explorer::Explorer;
+use sterna::explorers::Hmc;
 
 /// Fields of `kind = "mala"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,11 +38,14 @@ impl Default for Mala {
 }
 
 impl Kind for Mala {
-    fn choose(&self, settings: &mut Settings) {
-        settings.steps = self.steps;
-        settings.leapfrog_steps = 1;
-        settings.step_size = self.step_size.step_size(self.adaptation, self.acceptance);
-        settings.adapt_masses = self.masses == Masses::Adapt;
+    fn moves(&self) -> Arc<dyn Explorer> {
+        Arc::new(Hmc {
+            steps: self.steps,
+            leapfrog_steps: 1,
+            step_size: self.step_size.step_size(self.adaptation, self.acceptance),
+            adapt_masses: self.masses == Masses::Adapt,
+            ..Hmc::default()
+        })
     }
 
     fn masses(&self) -> Option<Masses> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
-use sterna::run::StepSize;
+use sterna::explorers::StepSize;
 
 /// A number, one for each chain, or "adapt".
 #[derive(Clone, Debug, Default, PartialEq)]

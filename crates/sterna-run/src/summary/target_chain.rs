@@ -104,7 +104,7 @@ impl Moves {
         Self {
             explorer: ExplorerSummary {
                 acceptance: results.acceptance.clone(),
-                step_size: results.sizes.step_size.clone(),
+                step_size: results.step_size.clone(),
             },
             bad_densities: BadDensities { count: *count, first: first.as_ref().map(bad) },
         }

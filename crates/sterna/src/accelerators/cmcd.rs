@@ -6,18 +6,27 @@
 //! β + φ_k (β′ − β). A drift may have a part along the score, b + c_k ∇U: with it alone one normal becomes another.
 
 use super::gaussian::{Gaussian, GaussianSteps};
-use crate::accelerator::Travellers;
+use crate::call::{Rows, Scratch};
 use crate::path::Points;
 use crate::targets::Normal;
 use crate::transport::{Drift, Interval};
 use crate::weight::step_mean;
 use crate::{Batch, Error, Result};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A controlled diffusion as an accelerator.
 pub type Cmcd = Gaussian<CmcdSteps>;
 
 /// Drift, interpolation and noise of all pairs.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::accelerator::Accelerator;
+/// use sterna::accelerators::{Cmcd, CmcdSteps, NoDrift};
+/// // Three pairs of two steps each, and the variance of their noise.
+/// let cmcd = Cmcd { steps: CmcdSteps::linear(Arc::new(NoDrift), 2, &[0.1, 0.05, 0.02]).unwrap() };
+/// assert_eq!(cmcd.steps(), 2);
+/// ```
 pub struct CmcdSteps {
     drift: Arc<dyn Drift>,
     /// φ_0 = 0 ≤ … ≤ φ_K = 1 of each pair (pairs × (K + 1)).
@@ -30,8 +39,6 @@ pub struct CmcdSteps {
     along_score: Option<Batch>,
     /// Sign of the drift on the way back.
     backward_sign: f64,
-    /// Room for path times, one for each thread that travels.
-    times: Mutex<Vec<Vec<f64>>>,
 }
 
 impl CmcdSteps {
@@ -48,27 +55,31 @@ impl CmcdSteps {
         noise: Batch,
         backward_noise: Batch,
     ) -> Result<Self> {
-        let wrong = |field, value: String, cure| Err(Error::Setting { field, value, cure });
+        let wrong = |setting, value: String, cure| Err(Error::Setting { setting, value, cure });
         if noise.dim() == 0 || interpolation.dim() != noise.dim() + 1 || interpolation.rows() != noise.rows()
         {
             let value = format!("{} × {} values", interpolation.rows(), interpolation.dim());
-            return wrong("interpolation", value, "each pair needs one value more than it has steps");
+            return wrong(
+                "CmcdSteps.interpolation",
+                value,
+                "each pair needs one value more than it has steps",
+            );
         }
         if (backward_noise.rows(), backward_noise.dim()) != (noise.rows(), noise.dim()) {
             let value = format!("{} × {} values", backward_noise.rows(), backward_noise.dim());
-            return wrong("backward_noise", value, "each step needs one value for its way back");
+            return wrong("CmcdSteps.backward_noise", value, "each step needs one value for its way back");
         }
         for row in interpolation.iter_rows() {
             if row[0] != 0.0 || row[row.len() - 1] != 1.0 || !row.is_sorted() {
-                return wrong("interpolation", format!("{row:?}"), "it must rise from 0 to 1");
+                return wrong("CmcdSteps.interpolation", format!("{row:?}"), "it must rise from 0 to 1");
             }
         }
         let mut all = noise.as_slice().iter().chain(backward_noise.as_slice());
         if let Some(s) = all.find(|&&s| !(s > 0.0 && s.is_finite())) {
-            return wrong("noise", s.to_string(), "every variance must be positive");
+            return wrong("CmcdSteps.noise", s.to_string(), "every variance must be positive");
         }
-        let (backward_sign, times) = (backward_sign(), Mutex::default());
-        Ok(Self { drift, interpolation, noise, backward_noise, along_score: None, backward_sign, times })
+        let backward_sign = backward_sign();
+        Ok(Self { drift, interpolation, noise, backward_noise, along_score: None, backward_sign })
     }
 
     /// Adds c_k ∇U to the drift at path time k/K: one number for each pair and k (pairs × (K + 1)).
@@ -77,7 +88,7 @@ impl CmcdSteps {
         if (along_score.rows(), along_score.dim()) != expected {
             let value = format!("{} × {} values", along_score.rows(), along_score.dim());
             let cure = "each pair needs one value more than it has steps";
-            return Err(Error::Setting { field: "along_score", value, cure });
+            return Err(Error::Setting { setting: "CmcdSteps.along_score", value, cure });
         }
         self.along_score = Some(along_score);
         Ok(self)
@@ -91,12 +102,12 @@ impl CmcdSteps {
         let noise = noise_of_pair.iter().flat_map(|&s| std::iter::repeat_n(s, steps)).collect();
         if steps == 0 {
             let cure = "a controlled diffusion needs at least one step";
-            return Err(Error::Setting { field: "accelerator.steps", value: "0".into(), cure });
+            return Err(Error::Setting { setting: "CmcdSteps.steps", value: "0".into(), cure });
         }
         Self::new(drift, Batch::from_vec(steps + 1, interpolation), Batch::from_vec(steps, noise))
     }
 
-    /// 2 Δs σ² of a traveller's pair at step k, for P or for Q.
+    /// 2 Δs σ² of a row's pair at step k, for P or for Q.
     fn variance(&self, noise: &Batch, pair: usize, k: usize) -> f64 {
         2.0 * (noise.row(pair - 1)[k - 1] / noise.dim() as f64)
     }
@@ -104,7 +115,7 @@ impl CmcdSteps {
     /// x + Δs (σ² score ± b).
     fn means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         k: usize,
         (noise, sign): (&Batch, f64),
         points: &Points,
@@ -112,7 +123,7 @@ impl CmcdSteps {
         out: &mut Batch,
     ) {
         let signed_step = sign / self.noise.dim() as f64;
-        for (i, &pair) in travellers.pair.iter().enumerate() {
+        for (i, &pair) in rows.pair.iter().enumerate() {
             let variance = self.variance(noise, pair, k);
             let (x, score, drift) = (points.x.row(i), points.score.row(i), drift.row(i));
             for (j, out) in out.row_mut(i).iter_mut().enumerate() {
@@ -134,8 +145,8 @@ impl GaussianSteps for CmcdSteps {
         self.noise.dim()
     }
 
-    fn betas(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
-        for ((out, &pair), interval) in out.iter_mut().zip(&travellers.pair).zip(&travellers.interval) {
+    fn betas(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        for ((out, &pair), interval) in out.iter_mut().zip(&rows.pair).zip(&rows.interval) {
             // The ends exactly, whatever rounding does in between.
             *out = match k {
                 0 => interval.lower,
@@ -145,28 +156,33 @@ impl GaussianSteps for CmcdSteps {
         }
     }
 
-    fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
-        for (out, &pair) in out.iter_mut().zip(&travellers.pair) {
+    fn variances(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        for (out, &pair) in out.iter_mut().zip(&rows.pair) {
             *out = self.variance(&self.noise, pair, k);
         }
     }
 
-    fn backward_variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
-        for (out, &pair) in out.iter_mut().zip(&travellers.pair) {
+    fn backward_variances(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        for (out, &pair) in out.iter_mut().zip(&rows.pair) {
             *out = self.variance(&self.backward_noise, pair, k);
         }
     }
 
     /// b at path time k/K: P_{k+1} leaves x_k with it, Q_{k−1} returns from x_k with it.
-    fn control(&self, travellers: &Travellers, k: usize, points: &Points, out: &mut Batch) -> Result<()> {
-        let mut times = self.times.lock().expect("no panic inside").pop().unwrap_or_default();
+    fn control(
+        &self,
+        rows: &Rows,
+        k: usize,
+        points: &Points,
+        out: &mut Batch,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (times, of_drift) = scratch.get::<(Vec<f64>, Scratch)>();
         times.clear();
         times.resize(points.rows(), k as f64 / self.noise.dim() as f64);
-        let made = self.drift.drift(&travellers.interval, &times, &points.x, out);
-        self.times.lock().expect("no panic inside").push(times);
-        made?;
+        self.drift.drift(&rows.interval, times, &points.x, out, of_drift)?;
         if let Some(along_score) = &self.along_score {
-            for (i, &pair) in travellers.pair.iter().enumerate() {
+            for (i, &pair) in rows.pair.iter().enumerate() {
                 let share = along_score.row(pair - 1)[k];
                 for (out, score) in out.row_mut(i).iter_mut().zip(points.score.row(i)) {
                     *out += share * score;
@@ -178,25 +194,25 @@ impl GaussianSteps for CmcdSteps {
 
     fn forward_means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.means(travellers, k, (&self.noise, 1.0), points, control, out);
+        self.means(rows, k, (&self.noise, 1.0), points, control, out);
         Ok(())
     }
 
     fn backward_means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.means(travellers, k, (&self.backward_noise, self.backward_sign), points, control, out);
+        self.means(rows, k, (&self.backward_noise, self.backward_sign), points, control, out);
         Ok(())
     }
 }
@@ -206,7 +222,14 @@ impl GaussianSteps for CmcdSteps {
 pub struct NoDrift;
 
 impl Drift for NoDrift {
-    fn drift(&self, _pairs: &[Interval], _times: &[f64], _x: &Batch, out: &mut Batch) -> Result<()> {
+    fn drift(
+        &self,
+        _pairs: &[Interval],
+        _times: &[f64],
+        _x: &Batch,
+        out: &mut Batch,
+        _scratch: &mut Scratch,
+    ) -> Result<()> {
         out.as_mut_slice().fill(0.0);
         Ok(())
     }
@@ -229,7 +252,14 @@ impl NormalDrift {
 }
 
 impl Drift for NormalDrift {
-    fn drift(&self, pairs: &[Interval], times: &[f64], x: &Batch, out: &mut Batch) -> Result<()> {
+    fn drift(
+        &self,
+        pairs: &[Interval],
+        times: &[f64],
+        x: &Batch,
+        out: &mut Batch,
+        _scratch: &mut Scratch,
+    ) -> Result<()> {
         for (i, (pair, time)) in pairs.iter().zip(times).enumerate() {
             let beta = pair.lower + time * pair.width();
             for (j, out) in out.row_mut(i).iter_mut().enumerate() {

@@ -1,7 +1,7 @@
 //! Steps along the variance-preserving diffusion and back (§5.3, App. D.3, errata E12).
 
 use super::gaussian::{Gaussian, GaussianSteps};
-use crate::accelerator::Travellers;
+use crate::call::Rows;
 use crate::path::Points;
 use crate::transport::Interval;
 use crate::{Batch, Error, Result};
@@ -22,6 +22,14 @@ pub enum Integrator {
 }
 
 /// K equal steps in s between the times of the two chains.
+///
+/// ```
+/// use sterna::accelerator::Accelerator;
+/// use sterna::accelerators::{Diffusion, DiffusionSteps, Integrator};
+/// let diffusion = Diffusion { steps: DiffusionSteps::new(5, Integrator::Exponential).unwrap() };
+/// assert_eq!(diffusion.steps(), 5);
+/// assert!(DiffusionSteps::new(0, Integrator::Euler).is_err());
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DiffusionSteps {
     steps: usize,
@@ -33,7 +41,7 @@ impl DiffusionSteps {
     pub fn new(steps: usize, integrator: Integrator) -> Result<Self> {
         if steps == 0 {
             let cure = "K = 0 is the identity, which needs no steps";
-            return Err(Error::Setting { field: "accelerator.steps", value: "0".into(), cure });
+            return Err(Error::Setting { setting: "DiffusionSteps.steps", value: "0".into(), cure });
         }
         Ok(Self { steps, integrator })
     }
@@ -58,27 +66,27 @@ impl GaussianSteps for DiffusionSteps {
         self.steps
     }
 
-    fn betas(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
-        for (out, interval) in out.iter_mut().zip(&travellers.interval) {
+    fn betas(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        for (out, interval) in out.iter_mut().zip(&rows.interval) {
             *out = self.time(interval, k);
         }
     }
 
-    fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
-        for (out, interval) in out.iter_mut().zip(&travellers.interval) {
+    fn variances(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        for (out, interval) in out.iter_mut().zip(&rows.interval) {
             *out = self.alpha(interval, k);
         }
     }
 
     fn forward_means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         _control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        for (i, interval) in travellers.interval.iter().enumerate() {
+        for (i, interval) in rows.interval.iter().enumerate() {
             let alpha = self.alpha(interval, k);
             // mean = a x + c (x + score).
             let (a, c) = match self.integrator {
@@ -97,13 +105,13 @@ impl GaussianSteps for DiffusionSteps {
 
     fn backward_means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         _control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        for (i, interval) in travellers.interval.iter().enumerate() {
+        for (i, interval) in rows.interval.iter().enumerate() {
             let alpha = self.alpha(interval, k);
             let shrink = match self.integrator {
                 Integrator::Exponential => (1.0 - alpha).sqrt(),

@@ -9,10 +9,11 @@
 //! Each point is evaluated once; its score and its control serve the kernel that leaves it and the one that
 //! returns: K evaluations and K + 1 controls a journey, whose start comes evaluated.
 
-use crate::accelerator::{Accelerator, Direction, Journey, Travellers};
+use crate::accelerator::{Accelerator, Direction, Journey};
+use crate::call::{Call, Rows, Scratch};
 use crate::lanes::{Kernel, Lanes, dispatch};
-use crate::path::{AnnealingPath, Points};
-use crate::streams::{Phase, Streams};
+use crate::path::Points;
+use crate::streams::Phase;
 use crate::weight::step_log_ratio;
 use crate::{Batch, Result, for_each_chunk};
 
@@ -21,26 +22,33 @@ pub trait GaussianSteps: Send + Sync {
     /// K ≥ 1.
     fn steps(&self) -> usize;
 
-    /// β at which x_k of each traveller is evaluated, k = 0..=K; the ends are those of the interval.
-    fn betas(&self, travellers: &Travellers, k: usize, out: &mut [f64]);
+    /// β at which x_k of each row is evaluated, k = 0..=K; the ends are those of the interval.
+    fn betas(&self, rows: &Rows, k: usize, out: &mut [f64]);
 
-    /// Variance of P_k for each traveller: strictly positive.
-    fn variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]);
+    /// Variance of P_k for each row: strictly positive.
+    fn variances(&self, rows: &Rows, k: usize, out: &mut [f64]);
 
-    /// Variance of Q_{k−1} for each traveller: strictly positive. By default that of P_k.
-    fn backward_variances(&self, travellers: &Travellers, k: usize, out: &mut [f64]) {
-        self.variances(travellers, k, out);
+    /// Variance of Q_{k−1} for each row: strictly positive. By default that of P_k.
+    fn backward_variances(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        self.variances(rows, k, out);
     }
 
     /// Writes what both means need of x_k beside its score, k = 0..=K: a drift, where there is one.
-    fn control(&self, _travellers: &Travellers, _k: usize, _points: &Points, _out: &mut Batch) -> Result<()> {
+    fn control(
+        &self,
+        _rows: &Rows,
+        _k: usize,
+        _points: &Points,
+        _out: &mut Batch,
+        _scratch: &mut Scratch,
+    ) -> Result<()> {
         Ok(())
     }
 
     /// mean_P(x_{k−1}) from points and their control at k − 1.
     fn forward_means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         control: &Batch,
@@ -50,7 +58,7 @@ pub trait GaussianSteps: Send + Sync {
     /// mean_Q(x_k) from points and their control at k.
     fn backward_means(
         &self,
-        travellers: &Travellers,
+        rows: &Rows,
         k: usize,
         points: &Points,
         control: &Batch,
@@ -65,6 +73,39 @@ pub struct Gaussian<S> {
     pub steps: S,
 }
 
+/// What the steps of a call need; kept for the next one.
+#[derive(Default)]
+struct Memory {
+    /// β that a step works at, one per row.
+    beta: Vec<f64>,
+    /// Log-ratio of returning to going so far, one per row.
+    log_ratio: Vec<f64>,
+    /// Variance of a step, one per row.
+    variance: Vec<f64>,
+    /// Variance of the step that returns, one per row.
+    return_variance: Vec<f64>,
+    noise: Batch,
+    /// Points before a step.
+    before: Batch,
+    /// Mean of a step.
+    mean: Batch,
+    /// What steers a step: a drift, where there is one.
+    control: Batch,
+    of_steps: Scratch,
+}
+
+impl Memory {
+    fn set_size(&mut self, rows: usize, dim: usize) {
+        let Self { beta, log_ratio, variance, return_variance, noise, before, mean, control, .. } = self;
+        for vector in [beta, log_ratio, variance, return_variance] {
+            vector.resize(rows, 0.0);
+        }
+        for matrix in [noise, before, mean, control] {
+            matrix.set_size(rows, dim);
+        }
+    }
+}
+
 impl<S: GaussianSteps> Accelerator for Gaussian<S> {
     fn steps(&self) -> usize {
         self.steps.steps()
@@ -73,57 +114,49 @@ impl<S: GaussianSteps> Accelerator for Gaussian<S> {
     fn travel(
         &self,
         direction: Direction,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        travellers: &Travellers,
+        call: &Call,
         journey: &mut Journey,
+        scratch: &mut Scratch,
     ) -> Result<()> {
-        let Journey {
-            points,
-            log_weight,
-            beta,
-            log_det: log_ratio,
-            variance,
-            return_variance,
-            noise,
-            before,
-            mean,
-            control,
-        } = journey;
+        let Journey { points, log_weight } = journey;
+        let memory = scratch.get::<Memory>();
+        memory.set_size(points.rows(), points.x.dim());
+        let Memory { beta, log_ratio, variance, return_variance, noise, before, mean, control, of_steps } =
+            memory;
+        let rows = call.rows;
         let last = self.steps.steps();
         log_weight.copy_from_slice(&points.log_density);
         log_ratio.fill(0.0);
         let start = if direction == Direction::Forward { 0 } else { last };
-        self.steps.control(travellers, start, points, control)?;
+        self.steps.control(rows, start, points, control, of_steps)?;
         for n in 1..=last {
             // The step walked, the point it ends at, and the phase its noise is keyed by.
             let (k, to, phase) = match direction {
                 Direction::Forward => (n, n, Phase::Forward),
                 Direction::Backward => (last + 1 - n, last - n, Phase::Backward),
             };
-            streams.normals(phase.number(k), iteration, &travellers.key, noise);
+            call.normals(phase.number(k), noise);
             match direction {
                 Direction::Forward => {
-                    self.steps.variances(travellers, k, variance);
-                    self.steps.backward_variances(travellers, k, return_variance);
+                    self.steps.variances(rows, k, variance);
+                    self.steps.backward_variances(rows, k, return_variance);
                 }
                 Direction::Backward => {
-                    self.steps.backward_variances(travellers, k, variance);
-                    self.steps.variances(travellers, k, return_variance);
+                    self.steps.backward_variances(rows, k, variance);
+                    self.steps.variances(rows, k, return_variance);
                 }
             }
-            self.steps.betas(travellers, to, beta);
+            self.steps.betas(rows, to, beta);
             match direction {
-                Direction::Forward => self.steps.forward_means(travellers, k, points, control, mean)?,
-                Direction::Backward => self.steps.backward_means(travellers, k, points, control, mean)?,
+                Direction::Forward => self.steps.forward_means(rows, k, points, control, mean)?,
+                Direction::Backward => self.steps.backward_means(rows, k, points, control, mean)?,
             }
             dispatch(Walk { mean, variance, noise, x: &mut points.x, before });
-            path.evaluate(beta, points)?;
-            self.steps.control(travellers, to, points, control)?;
+            call.path.evaluate(beta, points)?;
+            self.steps.control(rows, to, points, control, of_steps)?;
             match direction {
-                Direction::Forward => self.steps.backward_means(travellers, k, points, control, mean)?,
-                Direction::Backward => self.steps.forward_means(travellers, k, points, control, mean)?,
+                Direction::Forward => self.steps.backward_means(rows, k, points, control, mean)?,
+                Direction::Backward => self.steps.forward_means(rows, k, points, control, mean)?,
             }
             dispatch(Weigh { mean, variance, return_variance, noise, before, log_ratio });
         }

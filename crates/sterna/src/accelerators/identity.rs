@@ -1,9 +1,8 @@
 //! K = 0: nothing moves. That is parallel tempering.
 
 use crate::Result;
-use crate::accelerator::{Accelerator, Direction, Journey, Travellers};
-use crate::path::AnnealingPath;
-use crate::streams::Streams;
+use crate::accelerator::{Accelerator, Direction, Journey};
+use crate::call::{Call, Scratch};
 
 /// The identity: w(x) = π̃ⁿ(x) / π̃ⁿ⁻¹(x) (eq. 3). On the geometric path it asks the target nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,16 +16,15 @@ impl Accelerator for Identity {
     fn travel(
         &self,
         direction: Direction,
-        path: &dyn AnnealingPath,
-        _streams: &Streams,
-        _iteration: u64,
-        travellers: &Travellers,
+        call: &Call,
         journey: &mut Journey,
+        scratch: &mut Scratch,
     ) -> Result<()> {
-        let Journey { points, log_weight, beta, .. } = journey;
+        let Journey { points, log_weight } = journey;
+        let beta = scratch.get::<Vec<f64>>();
         log_weight.copy_from_slice(&points.log_density);
-        direction.ends(&travellers.interval, beta);
-        path.move_to(beta, points)?;
+        direction.ends(&call.rows.interval, beta);
+        call.path.move_to(beta, points)?;
         for (log_weight, there) in log_weight.iter_mut().zip(&points.log_density) {
             *log_weight = direction.log_weight(*log_weight, *there);
         }

@@ -2,10 +2,9 @@
 
 use super::Identity;
 use crate::Result;
-use crate::accelerator::{Accelerator, Direction, Journey, Travellers};
-use crate::path::AnnealingPath;
-use crate::streams::Streams;
-use std::sync::{Arc, Mutex};
+use crate::accelerator::{Accelerator, Direction, Journey};
+use crate::call::{Call, Rows, Scratch};
+use std::sync::Arc;
 
 /// Carries pairs by an accelerator, except those where the plain swap is better.
 ///
@@ -25,21 +24,22 @@ pub struct PerPair {
     inner: Arc<dyn Accelerator>,
     /// Whether pair n ∈ 1..=N is swapped plainly, at n − 1.
     plain: Vec<bool>,
-    scratch: Mutex<Vec<Scratch>>,
 }
 
-/// Some of the travellers, and where they were among all.
+/// Some of the rows, where they were among all, and what the two ways of travelling keep.
 #[derive(Default)]
-struct Scratch {
-    travellers: Travellers,
+struct Memory {
+    rows: Rows,
     journey: Journey,
     places: Vec<usize>,
+    of_inner: Scratch,
+    of_plain: Scratch,
 }
 
 impl PerPair {
     /// `plain[n − 1]` says whether pair n is swapped plainly.
     pub fn new(inner: Arc<dyn Accelerator>, plain: Vec<bool>) -> Self {
-        Self { inner, plain, scratch: Mutex::default() }
+        Self { inner, plain }
     }
 
     fn is_plain(&self, pair: usize) -> bool {
@@ -55,40 +55,34 @@ impl Accelerator for PerPair {
     fn travel(
         &self,
         direction: Direction,
-        path: &dyn AnnealingPath,
-        streams: &Streams,
-        iteration: u64,
-        travellers: &Travellers,
+        call: &Call,
         journey: &mut Journey,
+        scratch: &mut Scratch,
     ) -> Result<()> {
-        let plain = travellers.pair.iter().filter(|&&pair| self.is_plain(pair)).count();
+        let Memory { rows, journey: part, places, of_inner, of_plain } = scratch.get();
+        let pairs = &call.rows.pair;
+        let plain = pairs.iter().filter(|&&pair| self.is_plain(pair)).count();
         if plain == 0 {
-            return self.inner.travel(direction, path, streams, iteration, travellers, journey);
+            return self.inner.travel(direction, call, journey, of_inner);
         }
-        if plain == travellers.len() {
-            return Identity.travel(direction, path, streams, iteration, travellers, journey);
+        if plain == call.rows.len() {
+            return Identity.travel(direction, call, journey, of_plain);
         }
-        let mut scratch = self.scratch.lock().expect("no panic inside").pop().unwrap_or_default();
-        for (accelerator, wanted) in [(&*self.inner, false), (&Identity as &dyn Accelerator, true)] {
-            let Scratch { travellers: some, journey: part, places } = &mut scratch;
-            if part.points.x.dim() != journey.points.x.dim() {
-                *part = Journey::new(travellers.len(), journey.points.x.dim());
-            }
-            some.clear();
+        if part.points.x.dim() != journey.points.x.dim() {
+            *part = Journey::new(call.rows.len(), journey.points.x.dim());
+        }
+        let ways = [(&*self.inner, of_inner, false), (&Identity as &dyn Accelerator, of_plain, true)];
+        for (accelerator, scratch, wanted) in ways {
             places.clear();
-            for i in (0..travellers.len()).filter(|&i| self.is_plain(travellers.pair[i]) == wanted) {
-                let Travellers { row, key, pair, interval } = travellers;
-                some.push(row[i], key[i], pair[i], interval[i]);
-                places.push(i);
-            }
+            places.extend((0..pairs.len()).filter(|&i| self.is_plain(pairs[i]) == wanted));
+            rows.choose(call.rows, places);
             part.begin(&journey.points, places);
-            accelerator.travel(direction, path, streams, iteration, some, part)?;
+            accelerator.travel(direction, &call.of(rows), part, scratch)?;
             journey.points.scatter(places, &part.points, |_| true);
             for (&place, log_weight) in places.iter().zip(&part.log_weight) {
                 journey.log_weight[place] = *log_weight;
             }
         }
-        self.scratch.lock().expect("no panic inside").push(scratch);
         Ok(())
     }
 }

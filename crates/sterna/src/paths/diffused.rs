@@ -1,5 +1,6 @@
 //! The variance-preserving diffusion as an annealing path of its own (§5.3, App. D.3).
 
+use crate::call::Scratch;
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, PhaseKey, Streams};
 use crate::transport::EnergyModel;
@@ -8,6 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// π_s of a diffusion or of a model of one: N(0, I) at s = 0, the target at s = 1.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::path::AnnealingPath;
+/// use sterna::{paths::Diffused, targets::{Dw4, Gmm}};
+/// let path = Diffused::exact(Arc::new(Gmm::paper(3))).unwrap();
+/// assert_eq!(path.dim(), 3);
+/// assert!(Diffused::exact(Arc::new(Dw4)).is_none());
+/// ```
 pub struct Diffused {
     model: Arc<dyn EnergyModel>,
     dim: usize,
@@ -21,8 +31,14 @@ pub struct Diffused {
 struct Exact(Arc<dyn Target>);
 
 impl EnergyModel for Exact {
-    fn evaluate(&self, times: &[f64], x: &Batch, out: &mut crate::Evaluation) -> Result<()> {
-        self.0.diffused().expect("checked on construction").evaluate(times, x, out)
+    fn evaluate(
+        &self,
+        times: &[f64],
+        x: &Batch,
+        out: &mut crate::Evaluation,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.0.diffused().expect("checked on construction").evaluate(times, x, out, scratch)
     }
 
     fn log_z_reference(&self) -> f64 {
@@ -64,8 +80,8 @@ impl AnnealingPath for Diffused {
         let (target, network) = costs.fold((0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));
         self.evaluations.fetch_add(target, Ordering::Relaxed);
         self.network_evaluations.fetch_add(network, Ordering::Relaxed);
-        let Points { x, target, log_density, score, .. } = points;
-        self.model.evaluate(betas, x, target)?;
+        let Points { x, target, log_density, score, scratch, .. } = points;
+        self.model.evaluate(betas, x, target, scratch)?;
         score.as_mut_slice().copy_from_slice(target.score.as_slice());
         for (out, &value) in log_density.iter_mut().zip(&target.log_density) {
             *out = if value < f64::INFINITY { value } else { f64::NEG_INFINITY };
@@ -74,13 +90,15 @@ impl AnnealingPath for Diffused {
     }
 
     /// By central differences, one-sided at the ends.
-    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64]) -> Result<()> {
-        let mut at = points.clone();
-        let mut ends = [Vec::new(), Vec::new()];
+    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64], scratch: &mut Scratch) -> Result<()> {
+        let (at, beside, ends) = scratch.get::<(Points, Vec<f64>, [Vec<f64>; 2])>();
+        at.set_size(points.rows(), self.dim);
+        at.x.as_mut_slice().copy_from_slice(points.x.as_slice());
         let near = |beta: f64, sign: f64| (beta + sign * (1e-3 * beta).max(1e-7)).clamp(0.0, 1.0);
         for (end, sign) in ends.iter_mut().zip([-1.0, 1.0]) {
-            let betas: Vec<f64> = betas.iter().map(|&b| near(b, sign)).collect();
-            self.evaluate(&betas, &mut at)?;
+            beside.clear();
+            beside.extend(betas.iter().map(|&b| near(b, sign)));
+            self.evaluate(beside, at)?;
             end.clone_from(&at.log_density);
         }
         for (i, out) in out.iter_mut().enumerate() {

@@ -1,14 +1,21 @@
 //! The geometric path η^{1−β} π^β: linear in β in log space, so a plain swap costs no evaluation (§2).
 
+use crate::call::Scratch;
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::path::{AnnealingPath, Points};
 use crate::path_formula::{path_log_density, path_score};
 use crate::streams::{PhaseKey, Streams};
-use crate::{Batch, Error, Result, Target};
+use crate::{Batch, Counted, Error, Result, Target};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A normalised normal with diagonal covariance, from which replicas start anew.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::{paths::{Geometric, Reference}, targets::Normal};
+/// let reference = Reference::normal(vec![1.0, 0.0], vec![2.0, 0.5]);
+/// let path = Geometric::new(reference, Arc::new(Normal::isotropic(2, 4.0))).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reference {
     mean: Vec<f64>,
@@ -51,8 +58,7 @@ impl Reference {
 /// ```
 pub struct Geometric {
     reference: Reference,
-    target: Arc<dyn Target>,
-    evaluations: AtomicU64,
+    target: Counted<Arc<dyn Target>>,
 }
 
 impl Geometric {
@@ -62,13 +68,13 @@ impl Geometric {
         if found != expected {
             return Err(Error::Dimension { what: "the reference", found, expected });
         }
-        Ok(Self { reference, target, evaluations: AtomicU64::new(0) })
+        Ok(Self { reference, target: Counted::new(target) })
     }
 
     /// From N(0, I).
     pub fn from_standard_normal(target: impl Target + 'static) -> Self {
         let reference = Reference::standard_normal(target.dim());
-        Self { reference, target: Arc::new(target), evaluations: AtomicU64::new(0) }
+        Self { reference, target: Counted::new(Arc::new(target)) }
     }
 }
 
@@ -78,7 +84,6 @@ impl AnnealingPath for Geometric {
     }
 
     fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
-        self.evaluations.fetch_add(points.rows() as u64, Ordering::Relaxed);
         self.target.evaluate(&points.x, &mut points.target)?;
         self.move_to(betas, points)
     }
@@ -88,7 +93,7 @@ impl AnnealingPath for Geometric {
         Ok(())
     }
 
-    fn slopes(&self, _betas: &[f64], points: &Points, out: &mut [f64]) -> Result<()> {
+    fn slopes(&self, _betas: &[f64], points: &Points, out: &mut [f64], _scratch: &mut Scratch) -> Result<()> {
         for (i, out) in out.iter_mut().enumerate() {
             *out = points.target.log_density[i] - points.log_reference[i];
         }
@@ -117,7 +122,7 @@ impl AnnealingPath for Geometric {
     }
 
     fn evaluations(&self) -> u64 {
-        self.evaluations.load(Ordering::Relaxed)
+        self.target.evaluations()
     }
 }
 
@@ -143,7 +148,7 @@ impl Kernel for Interpolate<'_> {
 impl Interpolate<'_> {
     #[inline(always)]
     fn interpolate<L: Lanes, const STANDARD: bool>(self) {
-        let Points { x, log_density, score, log_reference, target } = self.points;
+        let Points { x, log_density, score, log_reference, target, .. } = self.points;
         let dim = x.dim();
         for (i, &beta) in self.betas.iter().enumerate() {
             let (x, target_score) = (x.row(i), target.score.row(i));

@@ -2,7 +2,6 @@
 
 use super::Run;
 use crate::estimates::{LogZ, Series, effective_draws, log_z_of, round_trip_rate};
-use crate::explorers::StepSizes;
 use crate::records::{BadPoint, Counts};
 use crate::schedule::Schedule;
 use rayon::prelude::*;
@@ -34,8 +33,8 @@ pub struct Results {
     pub ess: Vec<f64>,
     /// Mean acceptance of local moves of each chain; NaN where draws are exact.
     pub acceptance: Vec<f64>,
-    /// Step sizes in use.
-    pub sizes: StepSizes,
+    /// Size of each chain's local moves, as their explorer tells it.
+    pub step_size: Vec<f64>,
     /// Proposals at which the target answered NaN or +∞, and the first of them.
     pub bad: (u64, Option<BadPoint>),
     /// Target evaluations, tuning included.
@@ -61,41 +60,36 @@ impl Run {
         let round_trips = self.round_trips();
         let weights: Vec<_> = self.records().flat_map(|r| r.weights()).collect();
         let series = self.coordinate_series();
+        let path = &self.ladder.sampler.path;
+        let (asked, before) = (self.asked(), self.progress.before_sampling);
         Results {
             iterations,
-            schedule: self.sampler.schedule.clone(),
-            local_barrier: self
-                .barrier_schedule
-                .betas()
-                .iter()
-                .copied()
-                .zip(self.local_barriers.iter().copied())
-                .collect(),
+            schedule: self.ladder.sampler.schedule.clone(),
+            local_barrier: self.ladder.barrier.local().collect(),
             round_trips,
             round_trip_rate: round_trips as f64 / (iterations * self.settings.ensembles as u64) as f64,
             round_trip_rate_predicted: round_trip_rate(&rejection_rates),
             rejection_rates,
-            log_z: log_z_of(self.sampler.path.log_z_reference(), &weights),
-            log_z_truth: self.sampler.path.log_z(),
+            log_z: log_z_of(path.log_z_reference(), &weights),
+            log_z_truth: path.log_z(),
             means: series.par_iter().map(|s| pooled_mean(s)).collect(),
             ess: series.par_iter().map(|s| effective_draws(s)).collect(),
             acceptance: Counts::acceptance(counts.clone(), chains),
-            sizes: self.sizes.clone(),
+            step_size: self.ladder.sampler.explorer.size_of_moves(),
             bad: (
                 counts.clone().flat_map(|c| &c.local).map(|l| l.bad).sum(),
                 Counts::first_bad_point(counts.clone()).cloned(),
             ),
-            evaluations: self.evaluations(),
-            sampling_evaluations: self.evaluations() - self.evaluations_before_sampling,
-            network_evaluations: self.network_evaluations(),
-            sampling_network_evaluations: self.network_evaluations()
-                - self.network_evaluations_before_sampling,
+            evaluations: asked.target,
+            sampling_evaluations: asked.target - before.target,
+            network_evaluations: asked.network,
+            sampling_network_evaluations: asked.network - before.network,
         }
     }
 
     /// `[coordinate][ladder]` of the target chain.
     fn coordinate_series(&self) -> Vec<Vec<&Series>> {
-        let dim = self.sampler.path.dim();
+        let dim = self.ladder.dim();
         let all = || self.records().flat_map(|r| &r.series);
         (0..dim).map(|j| all().skip(j).step_by(dim).collect()).collect()
     }

@@ -1,30 +1,10 @@
 //! What defines a run apart from its path.
 
+use crate::explorer::Explorer;
+use crate::explorers::Hmc;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-
-/// How local moves get their step sizes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum StepSize {
-    /// One number for all chains.
-    Fixed(f64),
-    /// One number for each chain.
-    PerChain(Vec<f64>),
-    /// Step size and diagonal mass per chain, adapted in tuning to this acceptance, then frozen.
-    Adapt {
-        /// Wanted mean acceptance probability.
-        acceptance: f64,
-    },
-    /// A step size per chain by the paper's rule: times 1.2 above an acceptance of 0.9, divided by 1.2 below 0.8.
-    /// Unit masses, and every step as long as the last.
-    Paper,
-}
-
-impl StepSize {
-    pub(super) fn adapts(&self) -> bool {
-        matches!(self, Self::Adapt { .. } | Self::Paper)
-    }
-}
+use std::sync::Arc;
 
 /// What the schedule is tuned on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +19,17 @@ pub enum Criterion {
 }
 
 /// Everything that defines a run, apart from the path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::explorers::{Hmc, StepSize};
+/// use sterna::run::Settings;
+/// let explorer = Arc::new(Hmc { leapfrog_steps: 3, step_size: StepSize::Fixed(0.1), ..Hmc::default() });
+/// let settings = Settings { chains: 8, explorer, ..Settings::default() };
+/// assert!(settings.check().is_ok());
+/// assert!(Settings { chains: 1, ..settings }.check().is_err());
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Seed of all randomness.
     pub seed: u64,
@@ -47,14 +37,9 @@ pub struct Settings {
     pub chains: usize,
     /// Independent copies of the ladder.
     pub ensembles: usize,
-    /// HMC proposals an iteration.
-    pub steps: usize,
-    /// Leapfrog steps a proposal; 1 is MALA.
-    pub leapfrog_steps: usize,
-    /// Step sizes of local moves.
-    pub step_size: StepSize,
-    /// Whether an adapted step size comes with an adapted mass of each coordinate.
-    pub adapt_masses: bool,
+    /// Local moves; the run asks them to [`begin`](Explorer::begin) and adapts them.
+    #[serde(skip, default = "default_explorer")]
+    pub explorer: Arc<dyn Explorer>,
     /// Tuning rounds.
     pub rounds: usize,
     /// Iterations of a tuning round.
@@ -79,16 +64,26 @@ pub struct Settings {
     pub trajectories: Option<u64>,
 }
 
+/// All fields are; explorers if they save the same.
+impl PartialEq for Settings {
+    fn eq(&self, other: &Self) -> bool {
+        let plain = |settings: &Self| postcard::to_allocvec(settings).ok();
+        plain(self) == plain(other) && *self.explorer == *other.explorer
+    }
+}
+
+/// One trajectory of five leapfrog steps, its step sizes and masses adapted.
+fn default_explorer() -> Arc<dyn Explorer> {
+    Arc::new(Hmc::default())
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             seed: 1,
             chains: 10,
             ensembles: 1,
-            steps: 1,
-            leapfrog_steps: 5,
-            step_size: StepSize::Adapt { acceptance: 0.92 },
-            adapt_masses: true,
+            explorer: default_explorer(),
             rounds: 10,
             round_iterations: 1100,
             round_burn_in: 100,
@@ -105,74 +100,46 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The explorer that was saved in a run with these settings.
+    pub(super) fn restore_explorer(&self, saved: &[u8], dim: usize) -> Result<Arc<dyn Explorer>> {
+        let restored = self.explorer.restore(saved, self.chains, dim)?;
+        Ok(restored.unwrap_or_else(|| self.explorer.clone()))
+    }
+
     /// Names the first setting that cannot be, with a cure.
     pub fn check(&self) -> Result<()> {
-        let wrong = |field, value: String, cure| Err(Error::Setting { field, value, cure });
-        let step_is_bad = |s: &f64| !(*s > 0.0 && s.is_finite());
+        let wrong = |setting, value: String, cure| Err(Error::Setting { setting, value, cure });
         if self.chains < 2 {
-            return wrong("chains.count", self.chains.to_string(), "a ladder needs at least 2 chains");
+            return wrong("Settings.chains", self.chains.to_string(), "a ladder needs at least 2 chains");
         }
         if self.ensembles == 0 {
-            return wrong("chains.ensembles", "0".into(), "at least 1 ensemble is needed");
+            return wrong("Settings.ensembles", "0".into(), "at least 1 ensemble is needed");
         }
         if (self.ensembles * self.chains) as u64 > u64::from(u32::MAX) {
-            return wrong(
-                "chains.ensembles",
-                self.ensembles.to_string(),
-                "there are too many replicas to number",
-            );
+            let cure = "there are too many replicas to number";
+            return wrong("Settings.ensembles", self.ensembles.to_string(), cure);
         }
-        if self.steps == 0 || self.steps > 60 {
-            return wrong(
-                "explorer.steps",
-                self.steps.to_string(),
-                "between 1 and 60 moves an iteration are possible",
-            );
-        }
-        if self.leapfrog_steps == 0 {
-            return wrong("explorer.leapfrog_steps", "0".into(), "at least 1 leapfrog step is needed");
-        }
-        match &self.step_size {
-            StepSize::Fixed(s) if step_is_bad(s) => {
-                return wrong("explorer.step_size", s.to_string(), "a step size is a positive number");
-            }
-            StepSize::PerChain(all) if all.iter().any(step_is_bad) => {
-                return wrong("explorer.step_size", format!("{all:?}"), "step sizes are positive numbers");
-            }
-            StepSize::PerChain(all) if all.len() != self.chains => {
-                let cure = "one step size per chain is needed";
-                return wrong("explorer.step_size", format!("{} numbers", all.len()), cure);
-            }
-            StepSize::Adapt { acceptance } if !(*acceptance > 0.0 && *acceptance < 1.0) => {
-                let cure = "the wanted acceptance lies strictly between 0 and 1";
-                return wrong("explorer.acceptance", acceptance.to_string(), cure);
-            }
-            sizes if sizes.adapts() && self.rounds == 0 => {
-                let cure = "step sizes adapt during tuning: give at least 1 round, or a number as explorer.step_size";
-                return wrong("schedule.rounds", "0".into(), cure);
-            }
-            _ => {}
-        }
+        self.explorer.check(self.chains, self.rounds)?;
         if self.rounds > 0 && self.round_burn_in + 2 > self.round_iterations {
             let cure = "a tuning round must be longer than its burn-in by at least 2 iterations";
-            return wrong("schedule.iterations", self.round_iterations.to_string(), cure);
+            return wrong("Settings.round_iterations", self.round_iterations.to_string(), cure);
         }
         if self.collect < 10 {
-            return wrong("training.collect", self.collect.to_string(), "at least 10 iterations are needed");
+            return wrong("Settings.collect", self.collect.to_string(), "at least 10 iterations are needed");
         }
         if self.fits == 0 || self.fits > 20 {
             let cure = "between 1 and 20 rounds are possible, each with twice the samples of the one before";
-            return wrong("training.rounds", self.fits.to_string(), cure);
+            return wrong("Settings.fits", self.fits.to_string(), cure);
         }
         if self.iterations == 0 {
-            return wrong("run.iterations", "0".into(), "at least 1 iteration is needed");
+            return wrong("Settings.iterations", "0".into(), "at least 1 iteration is needed");
         }
         if self.trajectories == Some(0) {
-            return wrong("output.every", "0".into(), "keep a frame every 1 or more iterations");
+            return wrong("Settings.trajectories", "0".into(), "keep a frame every 1 or more iterations");
         }
         if self.thin == 0 || self.thin > self.iterations {
             return wrong(
-                "run.thin",
+                "Settings.thin",
                 self.thin.to_string(),
                 "keep at least one draw: 1 <= thin <= iterations",
             );

@@ -4,6 +4,11 @@ use crate::streams::RowStream;
 use crate::{Batch, Evaluation, Result, Target};
 
 /// x₀ ~ N(0, w²), x₁ | x₀ ~ N(c (x₀² − w²), 1), the others standard normal; normalised.
+///
+/// ```
+/// use sterna::{Target, targets::Banana};
+/// assert_eq!(Banana::new(3).log_z(), Some(0.0));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Banana {
     dim: usize,

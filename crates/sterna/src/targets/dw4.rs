@@ -20,6 +20,11 @@ const TWELFTH: f64 = 0.288_675_134_594_812_9; // 1/√12
 pub const PAIRS: [[usize; 2]; 6] = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
 
 /// log π̃ = −Σ_{i<j} b u² + c u⁴, u = dᵢⱼ − d₀, with b = −4, c = 0.9, d₀ = 4 (a = 0, τ = 1).
+///
+/// ```
+/// use sterna::{Target, targets::Dw4};
+/// assert_eq!(Dw4.dim(), 6); // four particles in the plane, without their centre
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dw4;
 

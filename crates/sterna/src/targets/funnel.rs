@@ -5,6 +5,11 @@ use crate::streams::RowStream;
 use crate::{Batch, Evaluation, Result, Target};
 
 /// x₀ ~ N(0, 3²), xⱼ | x₀ ~ N(0, e^{x₀}); normalised.
+///
+/// ```
+/// use sterna::{Target, targets::Funnel};
+/// assert_eq!(Funnel::new(10).log_z(), Some(0.0));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Funnel {
     dim: usize,

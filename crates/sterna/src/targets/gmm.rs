@@ -1,5 +1,6 @@
 //! GMM-d: 40 Gaussian modes in the plane, padded with zeros to d dimensions (App. E.1).
 
+use crate::call::Scratch;
 use crate::lanes::{Kernel, Lanes, WIDTH, dispatch, exp, for_each_chunk, ln};
 use crate::streams::RowStream;
 use crate::transport::EnergyModel;
@@ -59,7 +60,7 @@ impl Gmm {
 
 /// √s X + √(1−s) Z is the mixture of means √s μ and variance sσ² + 1 − s (§5.3).
 impl EnergyModel for Gmm {
-    fn evaluate(&self, times: &[f64], x: &Batch, out: &mut Evaluation) -> Result<()> {
+    fn evaluate(&self, times: &[f64], x: &Batch, out: &mut Evaluation, _scratch: &mut Scratch) -> Result<()> {
         dispatch(Mixture { gmm: self, times: Some(times), x, out });
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Normals with diagonal precision: everything about them is known in closed form.
 
+use crate::call::Scratch;
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::RowStream;
 use crate::transport::EnergyModel;
@@ -58,7 +59,7 @@ impl Normal {
 
 /// √s X + √(1−s) Z is normal with mean √s m and variance s/λ + 1 − s (§5.3); it keeps the mass of π̃.
 impl EnergyModel for Normal {
-    fn evaluate(&self, times: &[f64], x: &Batch, out: &mut Evaluation) -> Result<()> {
+    fn evaluate(&self, times: &[f64], x: &Batch, out: &mut Evaluation, _scratch: &mut Scratch) -> Result<()> {
         for (i, &s) in times.iter().enumerate() {
             let mut sum = 0.0;
             for (j, (x, score)) in x.row(i).iter().zip(out.score.row_mut(i)).enumerate() {

@@ -1,5 +1,6 @@
 //! An affine map between neighbouring chains that matches their means and covariances (§5.1).
 
+use crate::call::Scratch;
 use crate::transport::{Flow, Interval};
 use crate::{Batch, Error, Result};
 use std::cell::RefCell;
@@ -12,7 +13,7 @@ use std::cell::RefCell;
 /// let moments = vec![(vec![0.0], vec![1.0]), (vec![3.0], vec![4.0])];
 /// let affine = Affine::diagonal(vec![0.0, 1.0], moments).unwrap();
 /// let (mut x, mut log_det) = (Batch::from_vec(1, vec![1.0]), vec![0.0]);
-/// affine.forward(&[Interval { lower: 0.0, upper: 1.0 }], &mut x, &mut log_det).unwrap();
+/// affine.forward(&[Interval { lower: 0.0, upper: 1.0 }], &mut x, &mut log_det, &mut Scratch::default()).unwrap();
 /// assert_eq!((x.row(0)[0], log_det[0]), (5.0, 2f64.ln()));
 /// ```
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ impl Affine {
         let (means, variances): (Vec<_>, Vec<_>) = moments.into_iter().unzip();
         if let Some(v) = variances.iter().flatten().find(|v| !(**v > 0.0 && v.is_finite())) {
             let cure = "every coordinate must vary on every chain";
-            return Err(Error::Setting { field: "variance", value: v.to_string(), cure });
+            return Err(Error::Setting { setting: "Affine.variance", value: v.to_string(), cure });
         }
         let factors = variances.iter().map(|v: &Vec<f64>| v.iter().map(|v| v.sqrt()).collect()).collect();
         Ok(Self { betas, means, factors, diagonal: true })
@@ -42,7 +43,7 @@ impl Affine {
         let factors = covariances.iter().map(|c: &Vec<f64>| cholesky(c)).collect::<Option<_>>();
         let cure = "a covariance must be positive definite: collect more samples, or use the diagonal";
         let factors =
-            factors.ok_or(Error::Setting { field: "covariance", value: "singular".into(), cure })?;
+            factors.ok_or(Error::Setting { setting: "Affine.covariance", value: "singular".into(), cure })?;
         Ok(Self { betas, means, factors, diagonal: false })
     }
 
@@ -55,7 +56,7 @@ impl Affine {
     fn chain(&self, beta: f64) -> Result<usize> {
         let found = self.betas.binary_search_by(|b| b.total_cmp(&beta));
         let cure = "the map was fitted to other chains; fit it to this schedule";
-        found.map_err(|_| Error::Setting { field: "beta", value: beta.to_string(), cure })
+        found.map_err(|_| Error::Setting { setting: "Affine.betas", value: beta.to_string(), cure })
     }
 
     /// Maps a row from the moments of one chain to those of another; returns log|det|.
@@ -93,14 +94,26 @@ impl Affine {
 }
 
 impl Flow for Affine {
-    fn forward(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> Result<()> {
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        _scratch: &mut Scratch,
+    ) -> Result<()> {
         for (i, pair) in pairs.iter().enumerate() {
             log_det[i] = self.map(self.chain(pair.lower)?, self.chain(pair.upper)?, x.row_mut(i));
         }
         Ok(())
     }
 
-    fn inverse(&self, pairs: &[Interval], x: &mut Batch, log_det: &mut [f64]) -> Result<()> {
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        _scratch: &mut Scratch,
+    ) -> Result<()> {
         for (i, pair) in pairs.iter().enumerate() {
             log_det[i] = self.map(self.chain(pair.upper)?, self.chain(pair.lower)?, x.row_mut(i));
         }
@@ -169,12 +182,12 @@ mod tests {
             let affine = Affine::fit(&[0.0, 1.0], &[a.clone(), b.clone()], full).unwrap();
             let pairs = vec![Interval { lower: 0.0, upper: 1.0 }; 500];
             let (mut x, mut up, mut down) = (a.clone(), vec![0.0; 500], vec![0.0; 500]);
-            affine.forward(&pairs, &mut x, &mut up).unwrap();
+            affine.forward(&pairs, &mut x, &mut up, &mut Scratch::default()).unwrap();
             let (carried, wanted) = (moments(&x, full), moments(&b, full));
             for (p, q) in carried.0.iter().zip(&wanted.0).chain(carried.1.iter().zip(&wanted.1)) {
                 assert!((p - q).abs() < 1e-12);
             }
-            affine.inverse(&pairs, &mut x, &mut down).unwrap();
+            affine.inverse(&pairs, &mut x, &mut down, &mut Scratch::default()).unwrap();
             for (p, q) in x.as_slice().iter().zip(a.as_slice()) {
                 assert!((p - q).abs() < 1e-12);
             }
@@ -189,6 +202,8 @@ mod tests {
         assert!(Affine::fit(&[0.0, 1.0], &[flat.clone(), flat], true).is_err());
         let affine = Affine::diagonal(vec![0.0, 1.0], vec![(vec![0.0], vec![1.0]); 2]).unwrap();
         let elsewhere = [Interval { lower: 0.0, upper: 0.5 }];
-        assert!(affine.forward(&elsewhere, &mut Batch::zeros(1, 1), &mut [0.0]).is_err());
+        assert!(
+            affine.forward(&elsewhere, &mut Batch::zeros(1, 1), &mut [0.0], &mut Scratch::default()).is_err()
+        );
     }
 }

@@ -1,0 +1,33 @@
+//! `kind = "slice"`: slice sampling of each coordinate in turn, which needs no score.
+
+use super::Kind;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use sterna::explorer::Explorer;
+use sterna::explorers;
+
+/// Fields of `kind = "slice"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Slice {
+    /// Sweeps over all coordinates an iteration.
+    pub steps: usize,
+    /// Molecules: how many Metropolis moves of each iteration turn a torsion.
+    pub torsion_moves: usize,
+}
+
+impl Default for Slice {
+    fn default() -> Self {
+        Self { steps: 1, torsion_moves: 0 }
+    }
+}
+
+impl Kind for Slice {
+    fn moves(&self) -> Arc<dyn Explorer> {
+        Arc::new(explorers::Slice { sweeps: self.steps, ..explorers::Slice::default() })
+    }
+
+    fn torsion_moves(&self) -> usize {
+        self.torsion_moves
+    }
+}

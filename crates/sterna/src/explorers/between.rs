@@ -1,0 +1,24 @@
+//! Sizes of moves as functions of β: known on the chains of one schedule, read on those of another.
+
+use crate::Schedule;
+
+/// A place between two chains of a schedule.
+pub(super) struct Between {
+    lower: usize,
+    share: f64,
+}
+
+impl Between {
+    pub fn new(schedule: &Schedule, beta: f64) -> Self {
+        let pair = schedule.betas().partition_point(|&b| b < beta).clamp(1, schedule.pairs());
+        let interval = schedule.interval(pair);
+        let share = ((beta - interval.lower) / interval.width()).clamp(0.0, 1.0);
+        Self { lower: pair - 1, share }
+    }
+
+    /// A width there, from that of each chain: squared inverse widths are linear in β, as those of normals are.
+    pub fn width(&self, of_chain: impl Fn(usize) -> f64) -> f64 {
+        let (a, b) = (of_chain(self.lower), of_chain(self.lower + 1));
+        ((1.0 - self.share) * a.powi(-2) + self.share * b.powi(-2)).powf(-0.5)
+    }
+}

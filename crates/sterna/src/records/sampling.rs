@@ -1,0 +1,232 @@
+//! What estimates are made from: draws, weights and traces of sampling.
+
+use super::{Counts, Ladders, MOST_COUNTED};
+use crate::Result;
+use crate::estimates::{FoldedLadder, LadderWeights, MOST, Series};
+use crate::iteration::{Recorder, Step};
+use crate::trace::LadderTrace;
+use serde::{Deserialize, Serialize};
+
+/// Draws of the target chain of one ladder.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Draws {
+    /// Points, one after the other.
+    pub x: Vec<f64>,
+    /// log π̃ at each.
+    pub log_density: Vec<f64>,
+    /// The replica that sat on the target chain.
+    pub replica: Vec<u32>,
+}
+
+impl Draws {
+    /// All of them; as many more will fit without growing again.
+    pub(crate) fn take(&mut self) -> Self {
+        let room = Self {
+            x: Vec::with_capacity(self.x.len()),
+            log_density: Vec::with_capacity(self.log_density.len()),
+            replica: Vec::with_capacity(self.replica.len()),
+        };
+        std::mem::replace(self, room)
+    }
+}
+
+/// Proposals of each pair whose weights are kept one by one; then they are folded.
+pub const LATEST: u64 = 1 << 16;
+
+/// What estimates are made from. Its size does not grow beyond a bound, but for draws that nobody takes out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SamplingRecord {
+    /// Moves, swaps and their weights.
+    pub counts: Counts,
+    /// Draws of each ladder's target chain, every `thin`-th iteration, since they were last taken out.
+    pub draws: Vec<Draws>,
+    /// `[copy · dim + coordinate]` of all draws, or means of blocks of them.
+    pub series: Vec<Series>,
+    /// Weights of each ladder beyond the latest; none while these are all.
+    pub folded: Vec<FoldedLadder>,
+    /// Round trips of each ladder in this record.
+    pub round_trips: Vec<u64>,
+    /// What people look at, ladder by ladder.
+    pub traces: Vec<LadderTrace>,
+    /// `[copy · chains + chain]`: points one after the other, where they are kept.
+    pub trajectories: Vec<Vec<f64>>,
+    round_trips_before: Vec<u64>,
+    thin: u64,
+    every: Option<u64>,
+}
+
+impl SamplingRecord {
+    /// Room for `iterations` of the ladders in `ensemble`.
+    pub fn new(ensemble: &crate::Ensemble, iterations: u64, thin: u64) -> Self {
+        let copies = ensemble.copies();
+        let dim = ensemble.points.x.dim();
+        let mut record = Self {
+            counts: Counts::new(copies, ensemble.chains()),
+            draws: vec![Draws::default(); copies],
+            series: vec![Series::new(MOST); copies * dim],
+            folded: Vec::new(),
+            round_trips: vec![0; copies],
+            traces: (0..copies).map(|copy| LadderTrace::new(ensemble, copy)).collect(),
+            trajectories: Vec::new(),
+            every: None,
+            round_trips_before: ensemble.index.iter().map(|i| i.round_trips()).collect(),
+            thin,
+        };
+        record.reserve(iterations);
+        record
+    }
+
+    /// Room for so many more iterations, as far as they are kept.
+    pub(crate) fn reserve(&mut self, iterations: u64) {
+        let proposals = (iterations / 2 + 1).min(LATEST) as usize;
+        for pair in &mut self.counts.pairs {
+            pair.forward.reserve(proposals);
+            pair.backward.reserve(proposals);
+        }
+        let kept = iterations / self.thin + 1;
+        self.series.iter_mut().for_each(|s| s.reserve(kept));
+        let dim = self.series.len() / self.draws.len();
+        // Draws are taken out now and then.
+        let kept = kept.min(1 << 16) as usize;
+        for draws in &mut self.draws {
+            draws.x.reserve(kept * dim);
+            draws.log_density.reserve(kept);
+            draws.replica.reserve(kept);
+        }
+    }
+
+    /// Weights of each ladder.
+    pub fn weights(&self) -> impl Iterator<Item = LadderWeights<'_>> {
+        let pairs = self.counts.chains - 1;
+        self.counts.pairs.chunks_exact(pairs).enumerate().map(|(copy, pairs)| LadderWeights {
+            folded: self.folded.get(copy),
+            latest: pairs.iter().map(|p| (&p.forward[..], &p.backward[..])).collect(),
+        })
+    }
+
+    /// Every pair has exactly so many latest weights after twice as many iterations.
+    fn fold(&mut self) {
+        let pairs = self.counts.chains - 1;
+        if self.folded.is_empty() {
+            self.folded = vec![FoldedLadder::new(pairs); self.draws.len()];
+        }
+        for (folded, pairs) in self.folded.iter_mut().zip(self.counts.pairs.chunks_exact_mut(pairs)) {
+            folded.fold(&pairs.iter().map(|p| (&p.forward[..], &p.backward[..])).collect::<Vec<_>>());
+            for pair in pairs {
+                pair.forward.clear();
+                pair.backward.clear();
+            }
+        }
+    }
+
+    /// The same, keeping the points of all chains every so many iterations.
+    pub fn with_trajectories(mut self, every: Option<u64>) -> Self {
+        self.trajectories =
+            if every.is_some() { vec![Vec::new(); self.counts.local.len()] } else { Vec::new() };
+        self.every = every;
+        self
+    }
+}
+
+impl SamplingRecord {
+    /// Whether it can have been made with these ladders.
+    pub(crate) fn follows(&self, ensemble: &crate::Ensemble) -> bool {
+        let trips = ensemble.index.iter().map(|i| i.round_trips());
+        trips.zip(&self.round_trips_before).all(|(now, &before)| before <= now)
+    }
+}
+
+impl Recorder for SamplingRecord {
+    fn record(&mut self, step: &Step) -> Result<()> {
+        self.counts.add(step);
+        let ensemble = step.ensemble;
+        let chains = ensemble.chains();
+        for swap in step.swaps {
+            let pair = &mut self.counts.pairs[swap.copy * (chains - 1) + swap.pair - 1];
+            pair.forward.push(swap.log_forward);
+            pair.backward.push(swap.log_backward);
+        }
+        for (copy, index) in ensemble.index.iter().enumerate() {
+            self.round_trips[copy] = index.round_trips() - self.round_trips_before[copy];
+        }
+        for (copy, trace) in self.traces.iter_mut().enumerate() {
+            trace.record(ensemble, copy);
+        }
+        if self.counts.iterations.is_multiple_of(self.thin) {
+            for (copy, draws) in self.draws.iter_mut().enumerate() {
+                let row = ensemble.row(copy, chains - 1);
+                draws.x.extend_from_slice(ensemble.points.x.row(row));
+                draws.log_density.push(ensemble.points.log_density[row]);
+                draws.replica.push(ensemble.index[copy].replica(chains - 1) as u32);
+                let x = ensemble.points.x.row(row);
+                let series = &mut self.series[copy * x.len()..(copy + 1) * x.len()];
+                series.iter_mut().zip(x).for_each(|(series, &x)| series.push(x));
+            }
+        }
+        if self.every.is_some_and(|every| self.counts.iterations.is_multiple_of(every)) {
+            for (place, points) in self.trajectories.iter_mut().enumerate() {
+                let row = ensemble.row(place / chains, place % chains);
+                points.extend_from_slice(ensemble.points.x.row(row));
+            }
+        }
+        if self.counts.iterations.is_multiple_of(2 * LATEST) {
+            self.fold();
+        }
+        Ok(())
+    }
+}
+
+impl Ladders for SamplingRecord {
+    fn append(&mut self, other: Self) {
+        self.counts.append(other.counts);
+        self.draws.extend(other.draws);
+        self.series.extend(other.series);
+        self.folded.extend(other.folded);
+        self.round_trips.extend(other.round_trips);
+        self.traces.extend(other.traces);
+        self.trajectories.extend(other.trajectories);
+        self.round_trips_before.extend(other.round_trips_before);
+    }
+
+    fn split_off(&mut self, copies: usize) -> Self {
+        let dim = self.series.len() / self.draws.len();
+        Self {
+            counts: self.counts.split_off(copies),
+            draws: self.draws.split_off(copies),
+            series: self.series.split_off(copies * dim),
+            folded: self.folded.split_off(copies.min(self.folded.len())),
+            round_trips: self.round_trips.split_off(copies),
+            traces: self.traces.split_off(copies),
+            trajectories: match self.every {
+                Some(_) => self.trajectories.split_off(copies * self.counts.chains),
+                None => Vec::new(),
+            },
+            every: self.every,
+            round_trips_before: self.round_trips_before.split_off(copies),
+            thin: self.thin,
+        }
+    }
+
+    fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
+        let lengths =
+            [self.draws.len(), self.round_trips.len(), self.round_trips_before.len(), self.traces.len()];
+        let whole = |d: &Draws| {
+            let draws = d.replica.len();
+            d.log_density.len() == draws && draws.checked_mul(dim) == Some(d.x.len())
+        };
+        self.counts.is_sound(copies, chains, dim)
+            && lengths == [copies; 4]
+            && self.draws.iter().all(whole)
+            && self.traces.iter().all(|trace| trace.is_sound(chains))
+            && self.trajectories.len() == if self.every.is_some() { copies * chains } else { 0 }
+            && self.trajectories.iter().all(|points| points.len().is_multiple_of(dim))
+            && self.every != Some(0)
+            && self.thin > 0
+            && self.round_trips.iter().chain(&self.round_trips_before).all(|&n| n < MOST_COUNTED)
+            && self.series.len() == copies * dim
+            && self.series.iter().all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)
+            && self.folded.len() == if self.counts.iterations < 2 * LATEST { 0 } else { copies }
+            && self.folded.iter().all(|f| f.is_sound(chains - 1))
+            && self.counts.pairs.iter().all(|p| p.forward.len() as u64 <= LATEST)
+    }
+}

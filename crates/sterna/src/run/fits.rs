@@ -1,0 +1,184 @@
+//! A run fits an accelerator: samples go to the fit, the path may change to a learned one, and back if that does worse.
+
+use super::ladder::Barrier;
+use super::{Criterion, Run, Stage};
+use crate::Result;
+use crate::acceleration::{Acceleration, CollectRecord, Collected, Fitted, Fitting, PairReport};
+use crate::accelerators::Identity;
+use crate::estimates::round_trip_rate;
+use crate::records::{Counts, TuningRecord};
+use crate::schedule::Schedule;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Fits that were made, and the one under way.
+#[derive(Default)]
+pub(super) struct Fits {
+    /// How many are done.
+    pub done: usize,
+    /// The one under way, and what it sees.
+    pub under_way: Option<(Arc<Collected>, Box<dyn Fitting>)>,
+    /// What the last one made.
+    pub fitted: Option<Fitted>,
+    /// Record of the last one that brought a path.
+    pub path_record: Option<Arc<[u8]>>,
+    /// Plain swaps before the first one; while that stage lasts, what had been counted when it began.
+    pub plain: Option<PlainStage>,
+}
+
+/// Round trips that make a count of them trustworthy.
+const ENOUGH: u64 = 20;
+
+/// Plain swaps on the tuned ladder, as the first samples for a fit were collected: what an accelerator is
+/// held against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlainStage {
+    /// Iterations.
+    pub iterations: u64,
+    /// Round trips of all ladders.
+    pub round_trips: u64,
+    /// Target evaluations.
+    pub evaluations: u64,
+    /// Target evaluations of the tuning before.
+    pub tuning_evaluations: u64,
+    /// Rejection rate of each pair.
+    pub rejection_rates: Vec<f64>,
+    /// The tuned schedule.
+    pub schedule: Schedule,
+    /// The tuned local moves, as they save themselves.
+    pub explorer: Vec<u8>,
+    /// λ(β) at each chain.
+    pub local_barriers: Vec<f64>,
+}
+
+impl PlainStage {
+    /// Round trips an iteration and ladder: as counted, where local moves kept their number below what the
+    /// rejections allow.
+    fn round_trip_rate(&self, ladders: usize) -> f64 {
+        let allowed = round_trip_rate(&self.rejection_rates);
+        if self.round_trips < ENOUGH {
+            return allowed;
+        }
+        allowed.min(self.round_trips as f64 / (self.iterations * ladders as u64) as f64)
+    }
+}
+
+impl Run {
+    /// Plain swaps begin, for the first samples.
+    pub(super) fn begin_plain_stage(&mut self) {
+        let sampler = &self.ladder.sampler;
+        self.fits.plain = Some(PlainStage {
+            iterations: 0,
+            round_trips: self.round_trips(),
+            evaluations: 0,
+            tuning_evaluations: self.asked().target,
+            rejection_rates: Vec::new(),
+            schedule: sampler.schedule.clone(),
+            explorer: sampler.explorer.save(),
+            local_barriers: Vec::new(),
+        });
+    }
+
+    /// End of collecting: the samples go to the fit.
+    pub(super) fn begin_fit(&mut self) -> Result<()> {
+        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
+        let (chains, dim) = (self.settings.chains, self.ladder.dim());
+        self.ladder.measure_barrier();
+        let mut local_variance = TuningRecord::information(self.ladder.tuning(), chains, dim);
+        local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
+        if let Some(before) = self.fits.plain.clone().filter(|_| self.fits.done == 0) {
+            self.fits.plain = Some(PlainStage {
+                iterations: self.progress.stage_iterations,
+                round_trips: self.round_trips() - before.round_trips,
+                evaluations: self.asked().target - before.tuning_evaluations,
+                rejection_rates: Counts::rejection_rates(self.ladder.tuning_counts(), chains),
+                local_barriers: self.ladder.barrier.local.clone(),
+                ..before
+            });
+        }
+        let shards = &mut self.ladder.shards;
+        let collected = Arc::new(Collected {
+            round: self.fits.done,
+            schedule: self.ladder.sampler.schedule.clone(),
+            samples: CollectRecord::samples(shards.iter().map(|s| &s.collecting), chains, dim),
+            local_barrier: self.ladder.barrier.local.clone(),
+            local_variance,
+        });
+        for shard in shards {
+            shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
+        }
+        let fitting = fit.begin(collected.clone(), self.fits.fitted.as_ref())?;
+        self.fits.under_way = Some((collected, fitting));
+        Ok(())
+    }
+
+    /// The accelerator is made and frozen; a learned path is tuned again.
+    pub(super) fn finish_fit(&mut self) -> Result<()> {
+        let Some((collected, fitting)) = self.fits.under_way.take() else { return Ok(()) };
+        let fitted = fitting.finish()?;
+        self.fits.done += 1;
+        let (accelerator, path, record) =
+            (fitted.accelerator.clone(), fitted.path.clone(), fitted.record.clone());
+        self.fits.fitted = Some(fitted);
+        let Some(path) = path else {
+            self.ladder.sampler.accelerator = accelerator;
+            self.spread_chains()?;
+            self.enter_after_fit();
+            return Ok(());
+        };
+        self.progress.asked.learn(&*self.ladder.sampler.path);
+        self.fits.path_record = Some(record);
+        let schedule = path.first_schedule(self.settings.chains);
+        let samples = collected.samples.last().map(|samples| (samples, self.progress.iteration));
+        self.ladder.change_path(path, schedule, accelerator, samples)?;
+        self.enter(Stage::Retuning(0));
+        Ok(())
+    }
+
+    /// Between rounds of fitting, chains move to where the swaps of the accelerator so far would be rejected equally
+    /// often: where it has learned much they may lie farther apart.
+    fn spread_chains(&mut self) -> Result<()> {
+        let more = self.fits.done < self.settings.fits;
+        let Some(fitted) = self.fits.fitted.as_ref().filter(|_| more) else {
+            return Ok(());
+        };
+        let rejections: Vec<f64> = fitted.report.pairs.iter().map(PairReport::used).collect();
+        let schedule = &self.ladder.sampler.schedule;
+        if rejections.len() != schedule.pairs() || self.settings.criterion == Criterion::Fixed {
+            return Ok(());
+        }
+        self.ladder.move_chains(schedule.equalise_rejections(&rejections))
+    }
+
+    /// Goes back to plain swaps on the first path if a learned one, tuned, allows fewer round trips than they made: judged on
+    /// held-out samples a model may look well and still lead its chains astray. The result is exact either way.
+    pub(super) fn guard_path(&mut self) -> Result<()> {
+        let (Some(plain), Some(fitted)) = (&self.fits.plain, &self.fits.fitted) else { return Ok(()) };
+        let rates = Counts::rejection_rates(self.ladder.tuning_counts(), self.settings.chains);
+        let ours = round_trip_rate(&rates);
+        let theirs = plain.round_trip_rate(self.settings.ensembles);
+        // A tie is no reason to change back.
+        if ours > 0.9 * theirs {
+            return Ok(());
+        }
+        let mut report = fitted.report.clone();
+        report.pairs.iter_mut().for_each(|pair| pair.plain = true);
+        report.alarms.push((
+            "transport-replaced".into(),
+            format!(
+                "on the learned path, tuned, swaps allow {ours:.2e} round trips an iteration, and plain ones on the first \
+                 path make {theirs:.2e}: the run goes on without it; more samples (training.collect), more steps \
+                 (training.steps) or adapted moves (explorer.step_size = \"adapt\") may help"
+            ),
+        ));
+        self.ladder.sampler.explorer = self.settings.restore_explorer(&plain.explorer, self.ladder.dim())?;
+        let schedule = plain.schedule.clone();
+        self.ladder.barrier = Barrier { schedule: schedule.clone(), local: plain.local_barriers.clone() };
+        self.progress.asked.go_back(&*self.ladder.sampler.path, &*self.first_path);
+        let accelerator = Arc::new(Identity);
+        self.fits.fitted =
+            Some(Fitted { accelerator: accelerator.clone(), path: None, record: Arc::new([]), report });
+        self.fits.path_record = None;
+        self.ladder.change_path(self.first_path.clone(), schedule, accelerator, None)
+    }
+}
