@@ -1,11 +1,12 @@
 //! The two number types that every computation runs in: f32 and f64.
 
 use crate::Result;
-use crate::cpu::kernels;
-use crate::cpu::simd::{Level, PlainF32, PlainF64, Simd, WideF32, WideF64};
+use crate::cpu::{Level, kernels};
 use crate::device::Program;
 use crate::graph::{Graph, Value};
 use crate::optimiser::AdamStep;
+
+use sterna::lanes::Element;
 
 mod sealed {
     pub trait Sealed {}
@@ -14,21 +15,13 @@ mod sealed {
 }
 
 /// f32 or f64. Graphs know no number type; programs and parameters are generic over it.
-pub trait Real:
-    sealed::Sealed + Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + Send + Sync + 'static
-{
+pub trait Real: sealed::Sealed + Element + Default + PartialEq + std::fmt::Debug {
     /// Name as in safetensors files.
     const NAME: &'static str;
     /// Bytes of one number.
     const BYTES: usize;
     /// 0.
     const ZERO: Self;
-    /// Vector of this number on the widest unit of the CPU.
-    #[doc(hidden)]
-    type Wide: Simd<Scalar = Self>;
-    /// Vector of this number in plain Rust.
-    #[doc(hidden)]
-    type Plain: Simd<Scalar = Self>;
     /// A program on the CPU. These three are methods so that the kernels are compiled in this crate, once,
     /// and not again in every crate that uses them.
     #[doc(hidden)]
@@ -53,13 +46,11 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($t:ty, $name:literal, $wide:ty, $plain:ty) => {
+    ($t:ty, $name:literal) => {
         impl Real for $t {
             const NAME: &'static str = $name;
             const BYTES: usize = size_of::<$t>();
             const ZERO: Self = 0.0;
-            type Wide = $wide;
-            type Plain = $plain;
             fn cpu_program(
                 graph: &Graph,
                 outputs: &[Value],
@@ -91,5 +82,5 @@ macro_rules! real {
         }
     };
 }
-real!(f32, "F32", WideF32, PlainF32);
-real!(f64, "F64", WideF64, PlainF64);
+real!(f32, "F32");
+real!(f64, "F64");

@@ -43,7 +43,7 @@ impl<L: Lanes> Blend for L {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::Portable;
+    use crate::lanes::{Portable, Vector};
 
     #[test]
     fn the_score_is_the_slope_of_the_log_density() {

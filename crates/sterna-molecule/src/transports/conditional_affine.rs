@@ -14,7 +14,7 @@ use crate::{Molecule, MoleculeError};
 use std::cell::RefCell;
 use sterna::Batch;
 use sterna::call::Scratch;
-use sterna::lanes::{Kernel, Lanes, Portable, WIDTH, dispatch, exp, ln};
+use sterna::lanes::{Kernel, Lanes, Portable, Vector, WIDTH, dispatch, exp, ln};
 use sterna::transport::{Flow, Interval};
 
 mod features;

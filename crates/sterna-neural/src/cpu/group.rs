@@ -3,14 +3,13 @@
 
 use std::collections::HashMap;
 
-use super::level::leveled;
 use super::math;
-use super::product::write;
-use super::simd::{Simd, constant};
+use super::simd::{Simd, write};
 use crate::Real;
 use crate::graph::Id;
 use crate::op::{Binary, Op, Rows, Shape, Unary};
 use crate::plan::{Place, elementwise_inputs};
+use sterna::lanes::leveled;
 
 /// Numbers in a tile.
 pub const fn tile_len<T: Real>() -> usize {
@@ -235,9 +234,11 @@ impl<T> Cursor<T> {
 leveled! {
     /// Computes the group for `rows` rows. `cursors[i].base` points to the first of these rows of memory
     /// operand i; `scratch` holds `scratch_tiles` tiles.
-    pub fn run(group: &Group, rows: usize, cursors: &mut [Cursor<T>], scratch: *mut T) = run_with;
+    pub fn run<T: Real>(group: &Group, rows: usize, cursors: &mut [Cursor<T>], scratch: *mut T) = run_with;
 }
 
+/// # Safety
+/// As for [`run`].
 #[inline(always)]
 unsafe fn run_with<V: Simd>(
     group: &Group,
@@ -246,6 +247,7 @@ unsafe fn run_with<V: Simd>(
     scratch: *mut V::Scalar,
 ) {
     let tile = tile_len::<V::Scalar>();
+    // SAFETY: within the tiles of scratch and the rows that the caller promised.
     let spread = unsafe { scratch.add(group.registers * tile) };
     let repeated = |s: Spread| group.memory.iter().any(|m| m.1 == s);
     // Without repeated rows or columns the whole matrix is one long row.
@@ -255,14 +257,15 @@ unsafe fn run_with<V: Simd>(
         (1, rows * group.shape.cols)
     };
     let tile_rows = (tile / cols.max(1)).clamp(1, rows.max(1));
+    // SAFETY: within the tiles of scratch and the rows that the caller promised.
     unsafe {
         for (i, (_, kind)) in group.memory.iter().enumerate() {
             let own = spread.add(i * tile);
             let cursor = &mut cursors[i];
-            cursor.step = V::WIDTH;
+            cursor.step = V::LANES;
             match kind {
                 Spread::Scalar => {
-                    V::splat(*cursor.base).store(own);
+                    V::splat(*cursor.base).write(own);
                     (cursor.at, cursor.step) = (own, 0);
                 }
                 Spread::Row if tile_rows > 1 => {
@@ -283,13 +286,14 @@ unsafe fn run_with<V: Simd>(
             let width = tile.min(cols - col);
             for (i, (_, kind)) in group.memory.iter().enumerate() {
                 let cursor = &mut cursors[i];
+                // SAFETY: within the tiles of scratch and the rows that the caller promised.
                 unsafe {
                     let own = spread.add(i * tile);
                     match kind {
                         Spread::Full => cursor.at = cursor.base.add(row * cols + col),
                         Spread::Row if tile_rows == 1 => cursor.at = cursor.base.add(col),
                         Spread::Column if tile_rows == 1 => {
-                            V::splat(*cursor.base.add(row)).store(own);
+                            V::splat(*cursor.base.add(row)).write(own);
                             (cursor.at, cursor.step) = (own, 0);
                         }
                         Spread::Column => {
@@ -297,8 +301,8 @@ unsafe fn run_with<V: Simd>(
                                 let x = V::splat(*cursor.base.add(row + r));
                                 let mut c = 0;
                                 while c < cols {
-                                    write(x, own.add(r * cols + c), V::WIDTH.min(cols - c));
-                                    c += V::WIDTH;
+                                    write(x, own.add(r * cols + c), V::LANES.min(cols - c));
+                                    c += V::LANES;
                                 }
                             }
                             cursor.at = own;
@@ -307,6 +311,7 @@ unsafe fn run_with<V: Simd>(
                     }
                 }
             }
+            // SAFETY: within the tiles of scratch and the rows that the caller promised.
             unsafe { run_tile::<V>(group, cursors, scratch, height * width) };
             col += width;
         }
@@ -315,12 +320,16 @@ unsafe fn run_with<V: Simd>(
 }
 
 /// All instructions over one tile of `n` numbers.
+///
+/// # Safety
+/// As for [`run`].
 #[inline(always)]
 unsafe fn run_tile<V: Simd>(group: &Group, cursors: &[Cursor<V::Scalar>], scratch: *mut V::Scalar, n: usize) {
     let tile = tile_len::<V::Scalar>();
     for instruction in &group.code {
         let at = |operand: Operand| match operand {
-            Operand::Register(r) => unsafe { (scratch.add(r * tile), V::WIDTH) },
+            // SAFETY: within the tiles of scratch and the rows that the caller promised.
+            Operand::Register(r) => unsafe { (scratch.add(r * tile), V::LANES) },
             Operand::Memory(m) => (cursors[m].at, cursors[m].step),
         };
         let (a, sa) = at(instruction.from[0]);
@@ -330,18 +339,20 @@ unsafe fn run_tile<V: Simd>(group: &Group, cursors: &[Cursor<V::Scalar>], scratc
             (|$x:ident, $y:ident| $body:expr) => {{
                 let (b, sb) = at(instruction.from[1]);
                 let (mut i, mut a, mut b) = (0, a, b);
-                while i + V::WIDTH <= n {
+                while i + V::LANES <= n {
+                    // SAFETY: within the tiles of scratch and the rows that the caller promised.
                     unsafe {
-                        let ($x, $y) = (V::load(a), V::load(b));
-                        $body.store(to.add(i));
+                        let ($x, $y) = (V::read(a), V::read(b));
+                        $body.write(to.add(i));
                         (a, b) = (a.add(sa), b.add(sb));
                     }
-                    i += V::WIDTH;
+                    i += V::LANES;
                 }
                 if i < n {
+                    // SAFETY: within the tiles of scratch and the rows that the caller promised.
                     unsafe {
-                        let ($x, $y) = (V::load_partial(a, n - i), V::load_partial(b, n - i));
-                        $body.store_partial(to.add(i), n - i);
+                        let ($x, $y) = (V::read_first(a, n - i), V::read_first(b, n - i));
+                        $body.write_first(to.add(i), n - i);
                     }
                 }
             }};
@@ -349,19 +360,21 @@ unsafe fn run_tile<V: Simd>(group: &Group, cursors: &[Cursor<V::Scalar>], scratc
                 let (c, sc) = at(instruction.from[2]);
                 let (b, sb) = at(instruction.from[1]);
                 let (mut i, mut a, mut b, mut c) = (0, a, b, c);
-                while i + V::WIDTH <= n {
+                while i + V::LANES <= n {
+                    // SAFETY: within the tiles of scratch and the rows that the caller promised.
                     unsafe {
-                        let ($x, $y, $z) = (V::load(a), V::load(b), V::load(c));
-                        $body.store(to.add(i));
+                        let ($x, $y, $z) = (V::read(a), V::read(b), V::read(c));
+                        $body.write(to.add(i));
                         (a, b, c) = (a.add(sa), b.add(sb), c.add(sc));
                     }
-                    i += V::WIDTH;
+                    i += V::LANES;
                 }
                 if i < n {
+                    // SAFETY: within the tiles of scratch and the rows that the caller promised.
                     unsafe {
-                        let ($x, $y) = (V::load_partial(a, n - i), V::load_partial(b, n - i));
-                        let $z = V::load_partial(c, n - i);
-                        $body.store_partial(to.add(i), n - i);
+                        let ($x, $y) = (V::read_first(a, n - i), V::read_first(b, n - i));
+                        let $z = V::read_first(c, n - i);
+                        $body.write_first(to.add(i), n - i);
                     }
                 }
             }};
@@ -369,36 +382,38 @@ unsafe fn run_tile<V: Simd>(group: &Group, cursors: &[Cursor<V::Scalar>], scratc
         macro_rules! map {
             (|$x:ident| $body:expr) => {{
                 let (mut i, mut a) = (0, a);
-                while i + V::WIDTH <= n {
+                while i + V::LANES <= n {
+                    // SAFETY: within the tiles of scratch and the rows that the caller promised.
                     unsafe {
-                        let $x = V::load(a);
-                        $body.store(to.add(i));
+                        let $x = V::read(a);
+                        $body.write(to.add(i));
                         a = a.add(sa);
                     }
-                    i += V::WIDTH;
+                    i += V::LANES;
                 }
                 if i < n {
+                    // SAFETY: within the tiles of scratch and the rows that the caller promised.
                     unsafe {
-                        let $x = V::load_partial(a, n - i);
-                        $body.store_partial(to.add(i), n - i);
+                        let $x = V::read_first(a, n - i);
+                        $body.write_first(to.add(i), n - i);
                     }
                 }
             }};
         }
-        let zero = constant::<V>(0.0);
-        let one = constant::<V>(1.0);
+        let zero = V::constant(0.0);
+        let one = V::constant(1.0);
         match instruction.f {
             Function::Copy => map!(|x| x),
             Function::Affine(scale, offset) => {
-                let (scale, offset) = (constant::<V>(scale), constant::<V>(offset));
-                map!(|x| x.fma(scale, offset))
+                let (scale, offset) = (V::constant(scale), V::constant(offset));
+                map!(|x| x.mul_add(scale, offset))
             }
             Function::Add => zip!(|x, y| x.add(y)),
             Function::Sub => zip!(|x, y| x.sub(y)),
             Function::Mul => zip!(|x, y| x.mul(y)),
-            Function::MulAdd => zip!(|x, y, z| x.fma(y, z)),
-            Function::MulSub => zip!(|x, y, z| x.fma(y, zero.sub(z))),
-            Function::SubMul => zip!(|x, y, z| zero.sub(x).fma(y, z)),
+            Function::MulAdd => zip!(|x, y, z| x.mul_add(y, z)),
+            Function::MulSub => zip!(|x, y, z| x.mul_add(y, zero.sub(z))),
+            Function::SubMul => zip!(|x, y, z| zero.sub(x).mul_add(y, z)),
             Function::Unary(f) => match f {
                 Unary::Exp => map!(|x| math::exp(x)),
                 Unary::Log => map!(|x| math::log(x)),
@@ -416,7 +431,7 @@ unsafe fn run_tile<V: Simd>(group: &Group, cursors: &[Cursor<V::Scalar>], scratc
                 }
                 Unary::Step => map!(|x| V::select_less(zero, x, one, zero)),
                 Unary::FiniteOrZero => {
-                    let infinity = constant::<V>(f64::INFINITY);
+                    let infinity = V::constant(f64::INFINITY);
                     map!(|x| V::select_less(x.abs(), infinity, x, zero))
                 }
             },

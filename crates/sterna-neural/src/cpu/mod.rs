@@ -2,14 +2,13 @@
 
 mod aligned;
 mod group;
-mod level;
 mod math;
 mod memory;
 mod product;
 mod program;
 mod rows;
 mod share;
-pub(crate) mod simd;
+mod simd;
 mod steps;
 mod update;
 
@@ -35,7 +34,7 @@ use crate::device::{Device, Program};
 use crate::graph::{Graph, Value};
 use crate::optimiser::{AdamStep, CHUNK};
 use crate::{Real, Result};
-pub use simd::Level;
+pub use sterna::lanes::Level;
 
 /// Runs computations on this machine's cores.
 ///

@@ -1,28 +1,30 @@
 //! Kernels that work within a row or a group of rows: sums over columns, moves of columns and rows.
 
-use super::level::leveled;
 use super::math;
-use super::product::read;
-use super::simd::Simd;
+use super::simd::{Simd, read, write};
 use crate::Real;
+use sterna::lanes::leveled;
 
 leveled! {
     /// y[r] = Σ over the columns of row r, in an order that only the number of columns decides.
-    pub fn sum_cols(rows: usize, cols: usize, x: *const T, y: *mut T) = sum_cols_with;
+    pub fn sum_cols<T: Real>(rows: usize, cols: usize, x: *const T, y: *mut T) = sum_cols_with;
 }
 
+/// # Safety
+/// As for the kernel of this name.
 #[inline(always)]
 unsafe fn sum_cols_with<V: Simd>(rows: usize, cols: usize, x: *const V::Scalar, y: *mut V::Scalar) {
     for r in 0..rows {
+        // SAFETY: within the rows that the caller promised.
         unsafe {
             let row = x.add(r * cols);
             let mut sum = V::splat(V::Scalar::ZERO);
             let mut c = 0;
             while c < cols {
-                sum = sum.add(read::<V>(row.add(c), V::WIDTH.min(cols - c)));
-                c += V::WIDTH;
+                sum = sum.add(read::<V>(row.add(c), V::LANES.min(cols - c)));
+                c += V::LANES;
             }
-            *y.add(r) = horizontal(sum, V::WIDTH.min(cols));
+            *y.add(r) = horizontal(sum, V::LANES.min(cols));
         }
     }
 }
@@ -31,7 +33,8 @@ unsafe fn sum_cols_with<V: Simd>(rows: usize, cols: usize, x: *const V::Scalar, 
 #[inline(always)]
 fn horizontal<V: Simd>(x: V, n: usize) -> V::Scalar {
     let mut lanes = [V::Scalar::ZERO; 16];
-    unsafe { x.store(lanes.as_mut_ptr()) };
+    // SAFETY: within the rows that the caller promised.
+    unsafe { x.write(lanes.as_mut_ptr()) };
     // Through f64: for f32 that is exact for a few lanes and costs nothing.
     let mut sum = lanes[0].to_f64();
     for x in &lanes[1..n] {
@@ -42,12 +45,15 @@ fn horizontal<V: Simd>(x: V, n: usize) -> V::Scalar {
 
 leveled! {
     /// y[r] = log Σ exp over the columns of row r.
-    pub fn log_sum_exp(rows: usize, cols: usize, x: *const T, y: *mut T) = log_sum_exp_with;
+    pub fn log_sum_exp<T: Real>(rows: usize, cols: usize, x: *const T, y: *mut T) = log_sum_exp_with;
 }
 
+/// # Safety
+/// As for the kernel of this name.
 #[inline(always)]
 unsafe fn log_sum_exp_with<V: Simd>(rows: usize, cols: usize, x: *const V::Scalar, y: *mut V::Scalar) {
     for r in 0..rows {
+        // SAFETY: within the rows that the caller promised.
         unsafe {
             let row = x.add(r * cols);
             let mut top = *row;
@@ -66,20 +72,20 @@ unsafe fn log_sum_exp_with<V: Simd>(rows: usize, cols: usize, x: *const V::Scala
             let mut sum = V::splat(V::Scalar::ZERO);
             let mut c = 0;
             while c < cols {
-                let n = V::WIDTH.min(cols - c);
+                let n = V::LANES.min(cols - c);
                 let e = math::exp(read::<V>(row.add(c), n).sub(shift));
-                if n == V::WIDTH {
+                if n == V::LANES {
                     sum = sum.add(e);
                 } else {
                     // Lanes past the end must not count.
                     let mut lanes = [V::Scalar::ZERO; 16];
-                    e.store_partial(lanes.as_mut_ptr(), n);
-                    sum = sum.add(V::load(lanes.as_ptr()));
+                    e.write_first(lanes.as_mut_ptr(), n);
+                    sum = sum.add(V::read(lanes.as_ptr()));
                 }
-                c += V::WIDTH;
+                c += V::LANES;
             }
-            let total = math::log(V::splat(horizontal(sum, V::WIDTH.min(cols)))).add(shift);
-            total.store_partial(y.add(r), 1);
+            let total = math::log(V::splat(horizontal(sum, V::LANES.min(cols)))).add(shift);
+            total.write_first(y.add(r), 1);
         }
     }
 }
@@ -97,6 +103,7 @@ pub unsafe fn slice<T: Real>(
     y: *mut T,
 ) {
     for r in 0..rows {
+        // SAFETY: within the rows that the caller promised.
         unsafe { std::ptr::copy_nonoverlapping(x.add(r * from_cols + start), y.add(r * cols), cols) };
     }
 }
@@ -107,6 +114,7 @@ pub unsafe fn slice<T: Real>(
 /// `x` and `y` hold `rows` rows.
 pub unsafe fn place<T: Real>(rows: usize, part: usize, cols: usize, start: usize, x: *const T, y: *mut T) {
     for r in 0..rows {
+        // SAFETY: within the rows that the caller promised.
         unsafe { std::ptr::copy_nonoverlapping(x.add(r * part), y.add(r * cols + start), part) };
     }
 }
@@ -125,6 +133,7 @@ pub unsafe fn gather<T: Real>(
 ) {
     for g in 0..groups {
         for (j, &i) in index.iter().enumerate() {
+            // SAFETY: within the rows that the caller promised.
             unsafe {
                 let (x, y) = (x.add((g * from + i) * cols), y.add((g * index.len() + j) * cols));
                 std::ptr::copy_nonoverlapping(x, y, cols);
@@ -135,9 +144,11 @@ pub unsafe fn gather<T: Real>(
 
 leveled! {
     /// Row j of each group of x is added to row `index[j]` of the same group of y (of `to` rows), in order.
-    pub fn scatter(groups: usize, to: usize, cols: usize, index: &[usize], x: *const T, y: *mut T) = scatter_with;
+    pub fn scatter<T: Real>(groups: usize, to: usize, cols: usize, index: &[usize], x: *const T, y: *mut T) = scatter_with;
 }
 
+/// # Safety
+/// As for the kernel of this name.
 #[inline(always)]
 unsafe fn scatter_with<V: Simd>(
     groups: usize,
@@ -148,6 +159,7 @@ unsafe fn scatter_with<V: Simd>(
     y: *mut V::Scalar,
 ) {
     for g in 0..groups {
+        // SAFETY: within the rows that the caller promised.
         unsafe {
             let (x, y) = (x.add(g * index.len() * cols), y.add(g * to * cols));
             for i in 0..to * cols {
@@ -157,10 +169,10 @@ unsafe fn scatter_with<V: Simd>(
                 let (x, y) = (x.add(j * cols), y.add(i * cols));
                 let mut c = 0;
                 while c < cols {
-                    let n = V::WIDTH.min(cols - c);
+                    let n = V::LANES.min(cols - c);
                     let sum = read::<V>(y.add(c), n).add(read::<V>(x.add(c), n));
-                    super::product::write(sum, y.add(c), n);
-                    c += V::WIDTH;
+                    write(sum, y.add(c), n);
+                    c += V::LANES;
                 }
             }
         }

@@ -1,10 +1,9 @@
 //! The optimiser's step over vectors.
 
-use super::level::leveled;
-use super::product::{read, write};
-use super::simd::{Level, Simd, constant};
+use super::simd::{Simd, read, write};
 use crate::Real;
 use crate::optimiser::AdamStep;
+use sterna::lanes::{Level, leveled};
 
 /// One update of a run of parameters.
 ///
@@ -20,34 +19,36 @@ pub fn adam<T: Real>(level: Level, step: AdamStep<'_, T>) {
 
 leveled! {
     /// Updates all numbers.
-    fn adam_leveled(step: AdamStep<'_, T>) = adam_with;
+    fn adam_leveled<T: Real>(step: AdamStep<'_, T>) = adam_with;
 }
 
+/// # Safety
+/// As for the kernel of this name.
 #[inline(always)]
 unsafe fn adam_with<V: Simd>(step: AdamStep<'_, V::Scalar>) {
     let [b1, b2, epsilon, past] = step.constants;
-    let (first_past, first_new) = (constant::<V>(b1), constant::<V>(1.0 - b1));
-    let (second_past, second_new) = (constant::<V>(b2), constant::<V>(1.0 - b2));
-    let (epsilon, new) = (constant::<V>(epsilon), constant::<V>(1.0 - past));
-    let (shrink, scale) = (constant::<V>(step.shrink), constant::<V>(step.second_scale));
-    let rate = constant::<V>(-step.rate);
+    let (first_past, first_new) = (V::constant(b1), V::constant(1.0 - b1));
+    let (second_past, second_new) = (V::constant(b2), V::constant(1.0 - b2));
+    let (epsilon, new) = (V::constant(epsilon), V::constant(1.0 - past));
+    let (shrink, scale) = (V::constant(step.shrink), V::constant(step.second_scale));
+    let rate = V::constant(-step.rate);
     let mut i = 0;
     while i < step.parameters.len() {
-        let n = V::WIDTH.min(step.parameters.len() - i);
+        let n = V::LANES.min(step.parameters.len() - i);
         // SAFETY: `i + n` numbers are in each part.
         unsafe {
             let g = read::<V>(step.gradient.as_ptr().add(i), n).mul(shrink);
             let m = read::<V>(step.first.as_ptr().add(i), n).mul(first_past).add(g.mul(first_new));
             let v = read::<V>(step.second.as_ptr().add(i), n).mul(second_past).add(g.mul(g).mul(second_new));
-            let move_by = m.div(v.sqrt().fma(scale, epsilon));
-            let p = move_by.fma(rate, read::<V>(step.parameters.as_ptr().add(i), n));
+            let move_by = m.div(v.sqrt().mul_add(scale, epsilon));
+            let p = move_by.mul_add(rate, read::<V>(step.parameters.as_ptr().add(i), n));
             let a = read::<V>(step.average.as_ptr().add(i), n);
             write(m, step.first.as_mut_ptr().add(i), n);
             write(v, step.second.as_mut_ptr().add(i), n);
             write(p, step.parameters.as_mut_ptr().add(i), n);
-            write(p.sub(a).fma(new, a), step.average.as_mut_ptr().add(i), n);
+            write(p.sub(a).mul_add(new, a), step.average.as_mut_ptr().add(i), n);
         }
-        i += V::WIDTH;
+        i += V::LANES;
     }
 }
 
@@ -65,9 +66,11 @@ pub fn square_sum<T: Real>(level: Level, x: &[T]) -> f64 {
 
 leveled! {
     /// The plain loop, which vectorises at every level.
-    fn square_sum_leveled(x: &[T], sum: &mut f64) = square_sum_with;
+    fn square_sum_leveled<T: Real>(x: &[T], sum: &mut f64) = square_sum_with;
 }
 
+/// # Safety
+/// As for the kernel of this name.
 #[inline(always)]
 unsafe fn square_sum_with<V: Simd>(x: &[V::Scalar], sum: &mut f64) {
     *sum = crate::optimiser::square_sum_chunk(x);

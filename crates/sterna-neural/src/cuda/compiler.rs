@@ -67,6 +67,10 @@ pub(crate) fn compile_all(sources: &[&str], arch: u32) -> Vec<Result<Vec<u8>>> {
     done.into_iter().map(|d| d.into_inner().expect("no panic inside").expect("all were compiled")).collect()
 }
 
+/// The machine code of a compiled program.
+///
+/// # Safety
+/// The program must be alive.
 unsafe fn cubin(program: sys::nvrtcProgram) -> std::result::Result<Vec<u8>, result::NvrtcError> {
     let mut size = 0;
     // SAFETY: a compiled program; the buffer has the size it asks for.

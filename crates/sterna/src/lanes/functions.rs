@@ -135,7 +135,7 @@ const _: () = assert!(LN_2_HIGH + LN_2_LOW == LN_2);
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Portable, WIDTH};
+    use super::super::{Portable, Vector, WIDTH};
     use super::*;
 
     fn one(f: impl Fn(Portable) -> Portable, x: f64) -> f64 {

@@ -9,7 +9,7 @@ use crate::transports::circle::{CircleMap, CircleModel, Cut};
 use crate::transports::regression::Ridge;
 use crate::transports::torus::TorusMap;
 use crate::transports::{Chart, circular_mean, wrap};
-use sterna::lanes::{Lanes, Portable};
+use sterna::lanes::{Lanes, Portable, Vector};
 
 /// Ridge penalty: as if so many samples had shown no dependence on a feature.
 const PENALTY: f64 = 30.0;
