@@ -3,8 +3,8 @@
 
 use crate::internal::Placement;
 use crate::kernel::{Atom, load, store};
-use crate::lane_math::{Vector, rsqrt, sin_cos};
-use sterna::lanes::{Kernel, Lanes};
+use crate::lane_math::Vector;
+use sterna::lanes::{Kernel, Lanes, rsqrt, sin_cos};
 
 /// Turns `adjoint`, a gradient in Cartesian coordinates, into one in (r, θ, φ) of each placement. What is left in
 /// `adjoint` means nothing.

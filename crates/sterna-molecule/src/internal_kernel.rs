@@ -2,9 +2,9 @@
 
 use crate::internal::Placement;
 use crate::kernel::{Atom, load, store};
-use crate::lane_math::{Lane, Vector, atan2, rsqrt, sin_cos};
+use crate::lane_math::{Lane, Vector};
 use std::f64::consts::PI;
-use sterna::lanes::{Kernel, Lanes, ln};
+use sterna::lanes::{Kernel, Lanes, atan2, ln, rsqrt, sin_cos};
 
 /// Orientation of eight conformations: along the first bond, and towards the third atom.
 #[derive(Clone, Copy, Default)]

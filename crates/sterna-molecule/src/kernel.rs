@@ -3,9 +3,9 @@
 //! No trigonometry of dihedrals: their sines and cosines come from cross products, multiples of the
 //! angle by rotation. Angles enter as θ − θ₀ through an arc tangent.
 
-use crate::lane_math::{Lane, Vector, atan2_right, rsqrt};
+use crate::lane_math::{Lane, Vector};
 use crate::terms::Terms;
-use sterna::lanes::{Kernel, Lanes};
+use sterna::lanes::{Kernel, Lanes, atan2_right, rsqrt};
 
 /// Coordinates, or forces, of one atom in eight conformations.
 pub(crate) type Atom = [Lane; 3];

@@ -14,7 +14,9 @@ mod level;
 mod portable;
 mod vector;
 
-pub use functions::{cos_sin_turns, exp, ln, sigmoid, tanh_half};
+pub use functions::{
+    atan2, atan2_right, cos_sin_turns, exp, ln, rsqrt, sigmoid, sin_cos, softplus, tanh, tanh_half,
+};
 pub use level::Level;
 pub use portable::Portable;
 pub use vector::{Bits, Element, Lanes, Vector};
@@ -116,7 +118,7 @@ mod tests {
                     std::array::from_fn(|j| (f64::from(8 * i + j as i32) - 1600.0) * 0.37 + 0.013);
                 let x = L::load(&x);
                 let u = L::splat(0.5) + x * L::splat(1.0 / 1300.0);
-                let (cos, sin) = cos_sin_turns(u);
+                let ((cos, sin), (sine, cosine)) = (cos_sin_turns(u), sin_cos(x));
                 let pieces = [
                     exp(x),
                     ln(x.abs()),
@@ -124,6 +126,16 @@ mod tests {
                     sin,
                     sigmoid(x),
                     tanh_half(x),
+                    tanh(x),
+                    softplus(x),
+                    sine,
+                    cosine,
+                    atan2(sine, cosine),
+                    rsqrt(x.abs()),
+                    x.scale_by_power(x.round()),
+                    x.copy_sign(u),
+                    x.mantissa_exponent().0,
+                    x.abs().mantissa_exponent().1,
                     x.sqrt(),
                     x.round(),
                     x / u,
@@ -144,7 +156,8 @@ mod tests {
     fn every_instruction_set_gives_the_same_bits() {
         let runs = on_every_instruction_set(&Everything);
         for (name, bits) in &runs[1..] {
-            assert_eq!(bits, &runs[0].1, "{name} differs from {}", runs[0].0);
+            let differs = bits.iter().zip(&runs[0].1).position(|(a, b)| a != b);
+            assert_eq!(differs, None, "{name} differs from {}", runs[0].0);
         }
     }
 }

@@ -9,12 +9,12 @@ use super::circle::CircleMap;
 use super::torus::{PARAMETERS as TORUS_PARAMETERS, TorusMap};
 use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures};
 use crate::kernel::Atom;
-use crate::lane_math::{Lane, sin_cos, wrap_lanes};
+use crate::lane_math::{Lane, wrap_lanes};
 use crate::{Molecule, MoleculeError};
 use std::cell::RefCell;
 use sterna::Batch;
 use sterna::call::Scratch;
-use sterna::lanes::{Kernel, Lanes, Portable, Vector, WIDTH, dispatch, exp, ln};
+use sterna::lanes::{Kernel, Lanes, Portable, Vector, WIDTH, dispatch, exp, ln, sin_cos};
 use sterna::transport::{Flow, Interval};
 
 mod features;

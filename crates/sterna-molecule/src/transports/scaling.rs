@@ -6,12 +6,12 @@ use super::regression::Ridge;
 use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures, circular_mean, wrap};
 use crate::bond_graph::TorsionKind;
 use crate::kernel::Atom;
-use crate::lane_math::{Lane, sin_cos, wrap_lanes};
+use crate::lane_math::{Lane, wrap_lanes};
 use crate::{Molecule, MoleculeError};
 use std::cell::RefCell;
 use sterna::Batch;
 use sterna::call::Scratch;
-use sterna::lanes::{Kernel, Lanes, dispatch, ln};
+use sterna::lanes::{Kernel, Lanes, dispatch, ln, sin_cos};
 use sterna::transport::{Flow, Interval};
 
 /// Ridge penalty: as if so many samples had shown no change of the means.

@@ -3,13 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::math;
 use super::simd::{Simd, write};
 use crate::Real;
 use crate::graph::Id;
 use crate::op::{Binary, Op, Rows, Shape, Unary};
 use crate::plan::{Place, elementwise_inputs};
-use sterna::lanes::leveled;
+use sterna::lanes::{self, leveled};
 
 /// Numbers in a tile.
 pub const fn tile_len<T: Real>() -> usize {
@@ -415,16 +414,16 @@ unsafe fn run_tile<V: Simd>(group: &Group, cursors: &[Cursor<V::Scalar>], scratc
             Function::MulSub => zip!(|x, y, z| x.mul_add(y, zero.sub(z))),
             Function::SubMul => zip!(|x, y, z| zero.sub(x).mul_add(y, z)),
             Function::Unary(f) => match f {
-                Unary::Exp => map!(|x| math::exp(x)),
-                Unary::Log => map!(|x| math::log(x)),
-                Unary::Tanh => map!(|x| math::tanh(x)),
-                Unary::Sigmoid => map!(|x| math::sigmoid(x)),
-                Unary::Softplus => map!(|x| math::softplus(x)),
-                Unary::Silu => map!(|x| x.mul(math::sigmoid(x))),
+                Unary::Exp => map!(|x| lanes::exp(x)),
+                Unary::Log => map!(|x| lanes::ln(x)),
+                Unary::Tanh => map!(|x| lanes::tanh(x)),
+                Unary::Sigmoid => map!(|x| lanes::sigmoid(x)),
+                Unary::Softplus => map!(|x| lanes::softplus(x)),
+                Unary::Silu => map!(|x| x.mul(lanes::sigmoid(x))),
                 Unary::Sqrt => map!(|x| x.sqrt()),
                 Unary::Recip => map!(|x| one.div(x)),
-                Unary::Sin => map!(|x| math::sin(x)),
-                Unary::Cos => map!(|x| math::cos(x)),
+                Unary::Sin => map!(|x| lanes::sin_cos(x).0),
+                Unary::Cos => map!(|x| lanes::sin_cos(x).1),
                 Unary::Abs => map!(|x| x.abs()),
                 Unary::Sign => {
                     map!(|x| V::select_less(zero, x, one, V::select_less(x, zero, zero.sub(one), x)))

@@ -2,7 +2,6 @@
 
 mod aligned;
 mod group;
-mod math;
 mod memory;
 mod product;
 mod program;

@@ -1,9 +1,8 @@
 //! Kernels that work within a row or a group of rows: sums over columns, moves of columns and rows.
 
-use super::math;
 use super::simd::{Simd, read, write};
 use crate::Real;
-use sterna::lanes::leveled;
+use sterna::lanes::{self, leveled};
 
 leveled! {
     /// y[r] = Σ over the columns of row r, in an order that only the number of columns decides.
@@ -73,7 +72,7 @@ unsafe fn log_sum_exp_with<V: Simd>(rows: usize, cols: usize, x: *const V::Scala
             let mut c = 0;
             while c < cols {
                 let n = V::LANES.min(cols - c);
-                let e = math::exp(read::<V>(row.add(c), n).sub(shift));
+                let e = lanes::exp(read::<V>(row.add(c), n).sub(shift));
                 if n == V::LANES {
                     sum = sum.add(e);
                 } else {
@@ -84,7 +83,7 @@ unsafe fn log_sum_exp_with<V: Simd>(rows: usize, cols: usize, x: *const V::Scala
                 }
                 c += V::LANES;
             }
-            let total = math::log(V::splat(horizontal(sum, V::LANES.min(cols)))).add(shift);
+            let total = lanes::ln(V::splat(horizontal(sum, V::LANES.min(cols)))).add(shift);
             total.write_first(y.add(r), 1);
         }
     }

@@ -65,14 +65,8 @@ fn first_lanes(n: usize) -> (__m256i, __m256i) {
     (avx!(_mm256_loadu_si256(window.as_ptr().cast())), avx!(_mm256_loadu_si256(window[4..].as_ptr().cast())))
 }
 
-/// A function of each lane, by way of plain code.
-#[inline(always)]
-fn through<const N: usize>(
-    vectors: [Avx2; N],
-    f: impl Fn([super::Portable; N]) -> [super::Portable; N],
-) -> [Avx2; N] {
-    f(vectors.map(|x| super::Portable::load(&x.to_array()))).map(|x| Avx2::load(&x.to_array()))
-}
+/// 2⁵² + 1023: added to a whole number, the low bits of the sum are a biased exponent.
+const EXPONENT: f64 = 4_503_599_627_370_496.0 + 1023.0;
 
 impl Vector for Avx2 {
     type Scalar = f64;
@@ -112,12 +106,31 @@ impl Vector for Avx2 {
     }
     #[inline(always)]
     fn scale_by_power(self, n: Self) -> Self {
-        let [scaled, _] = through([self, n], |[x, n]| [x.scale_by_power(n), n]);
-        scaled
+        // In two factors, so that both powers are normal numbers: only the last product rounds.
+        let limit = Self::splat(2046.0);
+        let n = n.min(limit).max(-limit);
+        let half = (n * Self::splat(0.5)).round();
+        let power = |n: Self| Self::from_bits((n + Self::splat(EXPONENT)).to_bits().shift_left::<52>());
+        self * power(half) * power(n - half)
     }
     #[inline(always)]
     fn mantissa_exponent(self) -> (Self, Self) {
-        let [m, e] = through([self, self], |[x, _]| x.mantissa_exponent().into());
+        let (zero, one, infinity) = (Self::splat(0.0), Self::splat(1.0), Self::splat(f64::INFINITY));
+        // Subnormal numbers are lifted.
+        let small = self.lt(Self::splat(f64::MIN_POSITIVE));
+        let lifted = Self::select(small, self * Self::splat((1u64 << 54) as f64), self);
+        let bits = lifted.to_bits();
+        let m = bits.and(Bits::splat(0x000F_FFFF_FFFF_FFFF)).or(Bits::splat(0x3FF0_0000_0000_0000));
+        let biased = Self::from_bits(bits.shift_right::<52>().or(Bits::splat(0x4330_0000_0000_0000)));
+        let e = biased - Self::splat(EXPONENT) - Self::select(small, Self::splat(54.0), zero);
+        // Zero, infinity, and what is neither positive nor zero.
+        let (positive, finite) = (zero.lt(self), self.lt(infinity));
+        let is_zero = Self::select(self.lt(zero), zero, Self::select(positive, zero, one));
+        let not_negative = Self::select(positive, one, Self::splat(f64::NAN));
+        let m = Self::select(positive, Self::select(finite, Self::from_bits(m), not_negative), not_negative);
+        let m = Self::select(zero.lt(is_zero), Self::select(finite, one, m), m);
+        let e = Self::select(positive, Self::select(finite, e, infinity), infinity);
+        let e = Self::select(zero.lt(is_zero), Self::select(finite, -infinity, infinity), e);
         (m, e)
     }
     #[inline(always)]

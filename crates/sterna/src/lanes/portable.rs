@@ -85,16 +85,15 @@ macro_rules! vector {
             }
             #[inline(always)]
             fn scale_by_power(self, n: Self) -> Self {
-                // In three factors, so that the powers stay finite from overflow down to subnormals.
-                const LIMIT: $t = (3 * $bias) as $t;
-                let power = |n: $t| <$t>::from_bits(((n as i64 + $bias) as $bits) << $mantissa);
-                Self(from_fn(|i| {
-                    let (x, n) = (self.0[i], n.0[i]);
-                    let n = if n > LIMIT { LIMIT } else { n };
-                    let n = if n > -LIMIT { n } else { -LIMIT };
-                    let third = (n / 3.0) as i64 as $t;
-                    x * power(third) * power(third) * power(n - third - third)
-                }))
+                // In two factors, so that both powers are normal numbers: only the last product rounds.
+                const LIMIT: $t = (2 * $bias) as $t;
+                // The sum has n + bias in its low bits: shifted, they are the exponent of 2ⁿ.
+                const ONE: $t = ((1 as $bits) << $mantissa) as $t + $bias as $t;
+                let power = |n: $t| <$t>::from_bits((n + ONE).to_bits() << $mantissa);
+                let n = n.min(Self::splat(LIMIT)).max(Self::splat(-LIMIT));
+                let half = (n * Self::splat(0.5)).round();
+                let rest = n - half;
+                Self(from_fn(|i| self.0[i] * power(half.0[i]) * power(rest.0[i])))
             }
             #[inline(always)]
             fn mantissa_exponent(self) -> (Self, Self) {
