@@ -4,6 +4,8 @@
 //! `cargo bench -p sterna-molecule` prints a line per batch size; `scripts/molecule/against_openmm.py`
 //! runs OpenMM beside it.
 
+#![expect(clippy::disallowed_methods, reason = "measures time")]
+
 use std::hint::black_box;
 use std::time::Instant;
 use sterna::call::Scratch;

@@ -5,6 +5,8 @@
 //! round trips per ladder, and energy and basins at 300 K, which no transport may change. Transports are fitted to earlier runs. With a third argument the moves
 //! have the atoms' masses, otherwise unit masses.
 
+#![expect(clippy::disallowed_methods, reason = "measures time")]
+
 use std::time::Instant;
 use sterna::call::Scratch;
 use sterna::streams::{Phase, Streams};

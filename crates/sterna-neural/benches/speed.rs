@@ -3,6 +3,8 @@
 //! With `--case NAME --threads N` it times a burst of calls for each number that it reads from its input and
 //! prints the time of one call in microseconds; `against_jax.py` beside this file compares that way.
 
+#![expect(clippy::disallowed_methods, reason = "measures time")]
+
 use std::time::Instant;
 
 use sterna_neural::{Cpu, Device, Graph, Init, Layout, Parameters, Program, Value};

@@ -43,18 +43,53 @@ pub fn verify_plan(
     settings: Settings,
     replace: impl Fn(Arc<dyn Accelerator>) -> Arc<dyn Accelerator>,
 ) -> Result<Verdict, JobError> {
-    let mut verdict = Verdict::new(FALSE_ALARM);
-    let path = plan.path.clone();
-    check_gradients(&*path, &mut verdict)?;
-    let mut sampler = tuned(plan, &settings)?;
-    sampler.accelerator = replace(sampler.accelerator);
-    let (snapshots, round_trips) = snapshots(&sampler, settings.ensembles)?;
-    // The path may have been learned since.
-    check_gradients_at(&*sampler.path, &sampler.schedule, &snapshots, &mut verdict)?;
-    for pair in 1..=sampler.schedule.pairs() {
-        check_pair(&sampler, pair, &snapshots, round_trips >= 200, &mut verdict)?;
+    let judge = Judge::new(plan, &settings)?;
+    judge.verdict(replace(judge.accelerator()))
+}
+
+/// A tuned sampler and points of all its chains, on which accelerators are judged: its own, and broken twins of it.
+pub struct Judge {
+    sampler: Sampler,
+    snapshots: Snapshots,
+    round_trips: u64,
+    /// What was found of the path itself.
+    gradients: Verdict,
+}
+
+impl Judge {
+    /// Tunes and fits what was planned, and samples its chains.
+    pub fn new(plan: Plan, settings: &Settings) -> Result<Self, JobError> {
+        let mut gradients = Verdict::new(FALSE_ALARM);
+        check_gradients(&*plan.path, &mut gradients)?;
+        Self::of(tuned(plan, settings)?, settings.ensembles, gradients)
     }
-    Ok(verdict)
+
+    /// Of a sampler that is frozen for sampling, with so many copies of its chains.
+    pub fn of_sampler(sampler: Sampler, copies: usize) -> Result<Self, JobError> {
+        Self::of(sampler, copies, Verdict::new(FALSE_ALARM))
+    }
+
+    fn of(sampler: Sampler, copies: usize, mut gradients: Verdict) -> Result<Self, JobError> {
+        let (snapshots, round_trips) = snapshots(&sampler, copies)?;
+        // The path may have been learned since.
+        check_gradients_at(&*sampler.path, &sampler.schedule, &snapshots, &mut gradients)?;
+        Ok(Self { sampler, snapshots, round_trips, gradients })
+    }
+
+    /// The sampler's own.
+    pub fn accelerator(&self) -> Arc<dyn Accelerator> {
+        self.sampler.accelerator.clone()
+    }
+
+    /// Whether this one is sound on the sampler's path.
+    pub fn verdict(&self, accelerator: Arc<dyn Accelerator>) -> Result<Verdict, JobError> {
+        let sampler = Sampler { accelerator, ..self.sampler.clone() };
+        let mut verdict = self.gradients.clone();
+        for pair in 1..=sampler.schedule.pairs() {
+            check_pair(&sampler, pair, &self.snapshots, self.round_trips >= 200, &mut verdict)?;
+        }
+        Ok(verdict)
+    }
 }
 
 /// The sampler as it would be frozen for sampling.

@@ -117,6 +117,7 @@ fn mutate(stream: &mut RowStream, seeds: &[Vec<u8>]) -> Vec<u8> {
     data
 }
 
+#[expect(clippy::disallowed_methods, reason = "`./check --full` asks for more")]
 fn drive(kind: &str, made: Vec<Vec<u8>>, target: fn(&[u8]) -> bool) {
     let mutations: u64 = std::env::var("STERNA_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
     assert!(made.iter().all(|data| target(data)), "a good {kind} was refused");

@@ -14,10 +14,8 @@ use sterna_molecule::{InnerMap, TemperedPath};
 use sterna_molecule_neural::{FrozenMoleculeFlow, TrainMoleculeFlow};
 use sterna_neural::{Hidden, Training};
 use sterna_run::accelerators;
-use sterna_run::accelerators::Plan;
 use sterna_run::config::Config;
-use sterna_run::verify::verify_plan;
-use sterna_testkit::Verdict;
+use sterna_run::verify::Judge;
 use sterna_testkit::broken::{Broken, Fault};
 
 const SHORT: [(&str, &str); 8] = [
@@ -36,11 +34,11 @@ fn config(text: &str) -> Config {
     Config::parse(text, &short).unwrap()
 }
 
-fn verify(text: &str, replace: impl Fn(Arc<dyn Accelerator>) -> Arc<dyn Accelerator>) -> Verdict {
+fn judge(text: &str) -> Judge {
     let config = config(text);
     let problem = config.problem().unwrap();
     let plan = accelerators::plan(&problem, &config).unwrap();
-    verify_plan(plan, config.settings(&problem).unwrap(), replace).unwrap()
+    Judge::new(plan, &config.settings(&problem).unwrap()).unwrap()
 }
 
 const SCALING: &str = "[accelerator]\nkind = \"scaling\"";
@@ -51,18 +49,36 @@ const FLOW: &str = "[accelerator]\nkind = \"flow\"\n[training]\nsteps = 30\nbatc
 
 const CONTROLLED: &str = "[accelerator]\nkind = \"cmcd\"\nsteps = 2";
 
-#[test]
-fn transports_of_molecules_are_sound_and_broken_ones_are_not() {
-    // A map must lead back exactly, which shows the least fault. Random steps need one as large as their weights: x[0] is
-    // some 0.05 nm.
-    for (text, jacobian) in [(SCALING, 0.05), (AFFINE, 0.05), (FLOW, 0.05), (CONTROLLED, 40.0)] {
-        let verdict = verify(text, |accelerator| accelerator);
-        assert!(verdict.passed(), "{text}\n{verdict}");
-        for fault in [Fault::FlippedRatio, Fault::MissingJacobian(jacobian)] {
-            let verdict = verify(text, |inner| Arc::new(Broken { inner, fault }));
-            assert!(!verdict.passed(), "{fault:?} went unnoticed:\n{text}\n{verdict}");
-        }
+/// A map must lead back exactly, which shows the least fault. Random steps need a fault as large as their weights: x[0] is
+/// some 0.05 nm.
+fn check_transport(text: &str, jacobian: f64) {
+    let judge = judge(text);
+    let sound = judge.verdict(judge.accelerator()).unwrap();
+    assert!(sound.passed(), "{sound}");
+    for fault in [Fault::FlippedRatio, Fault::MissingJacobian(jacobian)] {
+        let broken = judge.verdict(Arc::new(Broken { inner: judge.accelerator(), fault })).unwrap();
+        assert!(!broken.passed(), "{fault:?} went unnoticed:\n{broken}");
     }
+}
+
+#[test]
+fn scaling_is_sound_and_broken_twins_are_not() {
+    check_transport(SCALING, 0.05);
+}
+
+#[test]
+fn affine_transports_are_sound_and_broken_twins_are_not() {
+    check_transport(AFFINE, 0.05);
+}
+
+#[test]
+fn flows_are_sound_and_broken_twins_are_not() {
+    check_transport(FLOW, 0.05);
+}
+
+#[test]
+fn controlled_diffusions_are_sound_and_broken_twins_are_not() {
+    check_transport(CONTROLLED, 40.0);
 }
 
 fn run(text: &str) -> Run {
@@ -215,21 +231,18 @@ fn a_trained_flow_from_its_record_is_sound_and_one_with_the_wrong_sign_is_not() 
         hidden: Hidden::new(1, 16),
         training: Training { steps: 300, batch: 64, ..Training::default() },
     };
-    let settings = config.settings(&problem).unwrap();
-    let acceleration = || Acceleration::Fitted(Arc::new(fit.clone()));
-    let mut run = Run::accelerated(path.clone(), settings.clone(), acceleration()).unwrap();
+    let acceleration = Acceleration::Fitted(Arc::new(fit.clone()));
+    let mut run = Run::accelerated(path, config.settings(&problem).unwrap(), acceleration).unwrap();
     while run.progress().0 != Stage::Sampling {
         run.advance(u64::MAX).unwrap();
     }
     let fitted = run.fitted().expect("a fit was made");
     let unused = fitted.report.alarms.iter().any(|(code, _)| code == "flow-replaced");
     assert!(!unused, "{:?}", fitted.report.alarms);
-    let verify = |replacement: Arc<dyn Accelerator>| -> Verdict {
-        let plan = Plan { path: path.clone(), acceleration: acceleration(), steps: 1 };
-        verify_plan(plan, settings.clone(), |_| replacement.clone()).unwrap()
-    };
-    let sound = verify(fit.rebuild(&fitted.record).unwrap().accelerator);
+    let judge = Judge::of_sampler(run.sampler().clone(), 16).unwrap();
+    let sound = judge.verdict(fit.rebuild(&fitted.record).unwrap().accelerator).unwrap();
     assert!(sound.passed(), "{sound}");
-    let broken = verify(fit.rebuild_through(&fitted.record, |map| Arc::new(WrongSign(map))).unwrap());
+    let broken = fit.rebuild_through(&fitted.record, |map| Arc::new(WrongSign(map))).unwrap();
+    let broken = judge.verdict(broken).unwrap();
     assert!(!broken.passed(), "the wrong sign went unnoticed\n{broken}");
 }

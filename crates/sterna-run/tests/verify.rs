@@ -6,12 +6,11 @@ use std::sync::Arc;
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Cmcd, CmcdSteps, NormalDrift};
 use sterna_run::config::{Config, TargetKind};
-use sterna_run::verify::{combinations, verify_plan};
+use sterna_run::verify::{Judge, combinations, verify_plan};
 use sterna_run::{Problem, accelerators};
-use sterna_testkit::Verdict;
 use sterna_testkit::broken::{Broken, Fault, Mismatched};
 
-fn verify(text: &str, replace: impl Fn(Arc<dyn Accelerator>) -> Arc<dyn Accelerator>) -> Verdict {
+fn judge(text: &str) -> Judge {
     let short = [
         ("chains.count", "6"),
         ("chains.ensembles", "16"),
@@ -23,13 +22,14 @@ fn verify(text: &str, replace: impl Fn(Arc<dyn Accelerator>) -> Arc<dyn Accelera
     let config = Config::parse(text, &short).unwrap();
     let problem = config.problem().unwrap();
     let plan = accelerators::plan(&problem, &config).unwrap();
-    verify_plan(plan, config.settings(&problem).unwrap(), replace).unwrap()
+    Judge::new(plan, &config.settings(&problem).unwrap()).unwrap()
 }
 
 #[test]
 fn every_combination_is_sound() {
     for text in combinations() {
-        let verdict = verify(&text, |accelerator| accelerator);
+        let judge = judge(&text);
+        let verdict = judge.verdict(judge.accelerator()).unwrap();
         assert!(verdict.passed(), "{text}\n{verdict}");
     }
 }
@@ -44,6 +44,7 @@ const LADDERS: [&str; 4] = [
 #[test]
 fn faulty_weights_and_end_points_are_caught() {
     for text in LADDERS {
+        let judge = judge(text);
         for fault in [
             Fault::FlippedRatio,
             Fault::PrintedRatio,
@@ -51,7 +52,7 @@ fn faulty_weights_and_end_points_are_caught() {
             Fault::MissingConstant(0.3),
             Fault::NotANumber,
         ] {
-            let verdict = verify(text, |inner| Arc::new(Broken { inner, fault }));
+            let verdict = judge.verdict(Arc::new(Broken { inner: judge.accelerator(), fault })).unwrap();
             assert!(!verdict.passed(), "{fault:?} went unnoticed:\n{text}\n{verdict}");
         }
     }
@@ -67,16 +68,13 @@ fn mismatched_kernels_are_caught() {
         let drift = Arc::new(Signed { inner: NormalDrift::new(normal.clone()), sign });
         Arc::new(Cmcd { steps: CmcdSteps::linear(drift, 2, &[noise; 5]).unwrap() })
     };
-    let sound = verify(text, |_| cmcd(0.05, 1.0));
+    let judge = judge(text);
+    let sound = judge.verdict(cmcd(0.05, 1.0)).unwrap();
     assert!(sound.passed(), "{sound}");
-    for (forward, backward) in [((0.05, 1.0), (0.08, 1.0)), ((0.05, 1.0), (0.05, -1.0))] {
-        let verdict = verify(text, |_| {
-            Arc::new(Mismatched {
-                forward: cmcd(forward.0, forward.1),
-                backward: cmcd(backward.0, backward.1),
-            })
-        });
-        assert!(!verdict.passed(), "{forward:?} with {backward:?} went unnoticed\n{verdict}");
+    for kernels in [[(0.05, 1.0), (0.08, 1.0)], [(0.05, 1.0), (0.05, -1.0)]] {
+        let [forward, backward] = kernels.map(|(noise, sign)| cmcd(noise, sign));
+        let verdict = judge.verdict(Arc::new(Mismatched { forward, backward })).unwrap();
+        assert!(!verdict.passed(), "{kernels:?} went unnoticed\n{verdict}");
     }
 }
 

@@ -25,6 +25,7 @@ pub const FALSE_ALARM: f64 = 1e-5;
 
 /// The seed itself; or, where the variable `STERNA_FRESH_SEED` holds a number, one derived from both.
 /// Pull requests run on fixed seeds, nightly checks and the curious on fresh ones.
+#[expect(clippy::disallowed_methods, reason = "the one switch of the tests, and never of a sampler")]
 pub fn seed(fixed: u64) -> u64 {
     let fresh = std::env::var("STERNA_FRESH_SEED").ok().and_then(|text| text.parse::<u64>().ok());
     match fresh {
