@@ -18,6 +18,21 @@ use sterna_neural::{Layout, Parameters, Split, into_library, rejection_rates};
 const RELAXATIONS: [f64; 5] = [0.01, 0.02, 0.04, 0.08, 0.16];
 
 /// Fits a [`ControlledDiffusion`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::acceleration::Acceleration;
+/// use sterna_molecule::{TemperedPath, alanine_dipeptide};
+/// use sterna_molecule_neural::FitControlled;
+///
+/// let molecule = Arc::new(alanine_dipeptide(300.0)?);
+/// let path = Arc::new(TemperedPath::new(molecule.clone(), 1200.0)?);
+/// let temperatures = path.temperatures();
+/// let fit = FitControlled { molecule, temperatures, path, steps: 5, seed: 1, guard: true };
+/// let acceleration = Acceleration::Fitted(Arc::new(fit));
+/// # let _ = acceleration;
+/// # Ok::<(), sterna_molecule::MoleculeError>(())
+/// ```
 #[derive(Clone)]
 pub struct FitControlled {
     /// The molecule, in the coordinates of the run.

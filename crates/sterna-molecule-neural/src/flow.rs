@@ -12,6 +12,21 @@ use sterna_molecule::InnerMap;
 use sterna_neural::{Conditions, Cpu, Layout, Parameters, Result, Runner, Value};
 
 /// Sizes of a [`MoleculeFlow`].
+///
+/// ```
+/// use sterna_molecule_neural::{CircularFlowConfig, MoleculeFlowConfig, StiffFlowConfig};
+/// use sterna_neural::{Conditioning, Hidden, Layout};
+///
+/// let (conditioning, hidden) = (Conditioning::new(&[0.0, 0.3, 1.0])?, Hidden::new(1, 8));
+/// let symmetries = vec![1, 3]; // one torsion, and one of a methyl group
+/// let soft = CircularFlowConfig { symmetries, layers: 4, hidden, conditioning: conditioning.clone() };
+/// let stiff = StiffFlowConfig { spread: vec![0.01, 0.2], soft: 2, layers: 2, hidden, conditioning };
+/// let mut layout = Layout::new();
+/// let flow = MoleculeFlowConfig { soft, stiff }.build(&mut layout);
+/// # let _ = flow;
+/// assert!(layout.len() > 100);
+/// # Ok::<(), sterna_neural::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MoleculeFlowConfig {
     /// Of the soft torsions.

@@ -6,20 +6,6 @@
 //! - [`FitControlled`] fits a controlled diffusion in closed form and chooses, pair by pair, how far its steps relax.
 //!
 //! Both are [`sterna::acceleration::Fit`]s, so a run fits them between its rounds.
-//!
-//! ```no_run
-//! use std::sync::Arc;
-//! use sterna::acceleration::Acceleration;
-//! use sterna_molecule::{TemperedPath, alanine_dipeptide};
-//! use sterna_molecule_neural::FitControlled;
-//!
-//! let molecule = Arc::new(alanine_dipeptide(300.0)?);
-//! let path = Arc::new(TemperedPath::new(molecule.clone(), 1200.0)?);
-//! let temperatures = path.temperatures();
-//! let fit = FitControlled { molecule, temperatures, path, steps: 5, seed: 1, guard: true };
-//! let acceleration = Acceleration::Fitted(Arc::new(fit));
-//! # Ok::<(), sterna_molecule::MoleculeError>(())
-//! ```
 
 mod circular_flow;
 mod density;

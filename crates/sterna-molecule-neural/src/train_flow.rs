@@ -31,6 +31,28 @@ const DIVERGENCE_SHARE: f64 = 0.05;
 const CIRCULAR_LAYERS: usize = 4;
 
 /// Trains a flow of soft torsions and stiff coordinates inside a conditional affine transport.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::acceleration::Acceleration;
+/// use sterna_molecule::{TemperedPath, alanine_dipeptide};
+/// use sterna_molecule_neural::TrainMoleculeFlow;
+/// use sterna_neural::{Hidden, Training};
+///
+/// let molecule = Arc::new(alanine_dipeptide(300.0)?);
+/// let path = Arc::new(TemperedPath::new(molecule.clone(), 1200.0)?);
+/// let fit = TrainMoleculeFlow {
+///     molecule,
+///     temperatures: path.temperatures(),
+///     path,
+///     layers: 3,
+///     hidden: Hidden::new(2, 24),
+///     training: Training { steps: 2500, ..Training::default() },
+/// };
+/// let acceleration = Acceleration::Fitted(Arc::new(fit));
+/// # let _ = acceleration;
+/// # Ok::<(), sterna_molecule::MoleculeError>(())
+/// ```
 #[derive(Clone)]
 pub struct TrainMoleculeFlow {
     /// The molecule, in the coordinates of the run.

@@ -8,6 +8,19 @@ use sterna::transport::Flow;
 use sterna::{BadState, Error, Result};
 
 /// Fits a [`TemperatureScaling`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::acceleration::Acceleration;
+/// use sterna_molecule::{FitScaling, TemperedPath, alanine_dipeptide};
+///
+/// let molecule = Arc::new(alanine_dipeptide(300.0)?);
+/// let path = TemperedPath::new(molecule.clone(), 1200.0)?;
+/// let fit = FitScaling { molecule, temperatures: path.temperatures() };
+/// let acceleration = Acceleration::Fitted(Arc::new(fit));
+/// # let _ = acceleration;
+/// # Ok::<(), sterna_molecule::MoleculeError>(())
+/// ```
 #[derive(Clone)]
 pub struct FitScaling {
     /// The molecule, in the coordinates of the run.
@@ -17,6 +30,19 @@ pub struct FitScaling {
 }
 
 /// Fits a [`ConditionalAffine`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::acceleration::Acceleration;
+/// use sterna_molecule::{FitConditionalAffine, TemperedPath, alanine_dipeptide};
+///
+/// let molecule = Arc::new(alanine_dipeptide(300.0)?);
+/// let path = TemperedPath::new(molecule.clone(), 1200.0)?;
+/// let fit = FitConditionalAffine { molecule, temperatures: path.temperatures() };
+/// let acceleration = Acceleration::Fitted(Arc::new(fit));
+/// # let _ = acceleration;
+/// # Ok::<(), sterna_molecule::MoleculeError>(())
+/// ```
 #[derive(Clone)]
 pub struct FitConditionalAffine {
     /// The molecule, in the coordinates of the run.

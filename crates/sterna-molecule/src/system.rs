@@ -69,6 +69,22 @@ pub struct Exception {
 }
 
 /// All terms of a molecule in vacuum.
+///
+/// ```
+/// use sterna_molecule::{Bond, Particle, System};
+///
+/// // Two atoms on a spring, nothing else.
+/// let neutral = Particle { charge: 0.0, sigma: 0.3, epsilon: 0.0 };
+/// let system = System {
+///     masses: vec![1.0, 16.0],
+///     bonds: vec![Bond { atoms: [0, 1], length: 0.1, stiffness: 4e5 }],
+///     particles: vec![neutral; 2],
+///     ..System::default()
+/// };
+/// system.validate()?;
+/// assert_eq!(system.atoms(), 2);
+/// # Ok::<(), sterna_molecule::MoleculeError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// Mass of each atom in dalton.

@@ -17,6 +17,16 @@ pub struct AtomLabel {
 }
 
 /// The labels of all atoms, in the order of the system.
+///
+/// ```
+/// use sterna_molecule::Topology;
+///
+/// let line = "ATOM      1  CA  ALA A   2      10.000  -1.000   0.500  1.00  0.00           C\n";
+/// let (topology, positions) = Topology::from_pdb("one atom", line)?;
+/// assert_eq!(topology.atoms[0].name, "CA");
+/// assert!((positions[0] - 1.0).abs() < 1e-12, "nm");
+/// # Ok::<(), sterna_molecule::MoleculeError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
     /// One per atom.

@@ -22,6 +22,16 @@ use sterna::{Batch, Result};
 const SMALL_TURN: f64 = 0.5;
 
 /// Turns one soft torsion per move, half of the time by any angle, else by a small one.
+///
+/// ```
+/// use sterna_molecule::{TorsionMoves, alanine_dipeptide};
+///
+/// let moves = TorsionMoves::new(&alanine_dipeptide(300.0)?, 4)?;
+/// # let _ = moves;
+/// # Ok::<(), sterna_molecule::MoleculeError>(())
+/// ```
+///
+/// A [`TemperedPath`](crate::TemperedPath) brings them along: [`with_torsion_moves`](crate::TemperedPath::with_torsion_moves).
 #[derive(Clone, Debug)]
 pub struct TorsionMoves {
     internal: InternalCoordinates,

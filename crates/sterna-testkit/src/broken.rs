@@ -42,6 +42,16 @@ impl Fault {
 }
 
 /// An accelerator with a fault.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::{Schedule, accelerators::Identity};
+/// use sterna_testkit::broken::{Broken, Fault};
+/// use sterna_testkit::{FALSE_ALARM, GaussianLadder, check_accelerator};
+///
+/// let twin = Broken { inner: Arc::new(Identity), fault: Fault::FlippedRatio };
+/// check_accelerator(&twin, &GaussianLadder::uneven(2), &Schedule::uniform(3), 1, FALSE_ALARM).assert_caught();
+/// ```
 pub struct Broken {
     /// The sound one.
     pub inner: Arc<dyn Accelerator>,

@@ -7,6 +7,14 @@ use sterna::path::{AnnealingPath, Points};
 use sterna::{Batch, Streams};
 
 /// A number that is computed for each row of a batch.
+///
+/// ```
+/// use sterna::Batch;
+/// use sterna_testkit::Statistic;
+///
+/// let square = Statistic::new("square", |x| x[0] * x[0]);
+/// assert_eq!(square.values(&Batch::from_vec(1, vec![2.0, 3.0])), [4.0, 9.0]);
+/// ```
 pub struct Statistic {
     /// What it is.
     pub name: String,

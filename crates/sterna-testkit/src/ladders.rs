@@ -38,6 +38,15 @@ pub trait ExactLadder: Send + Sync {
 }
 
 /// The geometric path from N(0, I) to a diagonal normal: normal at every β.
+///
+/// ```
+/// use sterna::targets::Normal;
+/// use sterna_testkit::{ExactLadder, GaussianLadder};
+///
+/// let ladder = GaussianLadder::new(Normal::isotropic(1, 4.0));
+/// assert_eq!(ladder.moments(0.0, 0), (0.0, 1.0));
+/// assert!((ladder.log_z(1.0).unwrap() + 2.0f64.ln()).abs() < 1e-12, "∫ of the target over ∫ of the reference");
+/// ```
 pub struct GaussianLadder {
     normal: Normal,
     path: Arc<Geometric>,
@@ -91,6 +100,14 @@ impl ExactLadder for GaussianLadder {
 /// The geometric path from N(0, I) to a mixture of few Gaussians. Its laws are no mixtures, but
 /// (Σ aᵢ)^β ≤ Σ aᵢ^β for β ≤ 1, so the mixture of the components' own geometric paths, which are
 /// normal, covers π̃^β, and rejection from it is exact.
+///
+/// ```
+/// use sterna::{Schedule, Streams};
+/// use sterna_testkit::{ExactLadder, MixtureLadder};
+///
+/// let draws = MixtureLadder::three_modes(2).draw_ladder(&Schedule::uniform(4), &Streams::new(1), 10);
+/// assert_eq!((draws.rows(), draws.dim()), (10, 4 * 2));
+/// ```
 pub struct MixtureLadder {
     gmm: Gmm,
     path: Arc<Geometric>,
@@ -186,6 +203,14 @@ impl ExactLadder for MixtureLadder {
 
 /// The variance-preserving diffusion of a target that knows it, and that can be drawn exactly:
 /// √s X + √(1−s) Z at every s, with the mass of the target.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::{targets::Normal, path::AnnealingPath};
+/// use sterna_testkit::{DiffusedLadder, ExactLadder};
+///
+/// assert_eq!(DiffusedLadder::new(Arc::new(Normal::isotropic(3, 4.0))).path().dim(), 3);
+/// ```
 pub struct DiffusedLadder {
     target: Arc<dyn Target>,
     path: Arc<Diffused>,
