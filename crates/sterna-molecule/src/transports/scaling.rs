@@ -33,6 +33,7 @@ struct Stiff {
 /// and in cos ω of the peptide bonds.
 ///
 /// ```
+/// use sterna::call::Scratch;
 /// use sterna::{Batch, transport::{Flow, Interval}};
 /// use sterna_molecule::{ChainSamples, TemperatureScaling, Temperatures, alanine_dipeptide};
 ///
