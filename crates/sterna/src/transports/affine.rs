@@ -8,7 +8,7 @@ use std::cell::RefCell;
 /// x ↦ m′ + L′ L⁻¹ (x − m), with mean m and covariance L Lᵀ of each chain.
 ///
 /// ```
-/// use sterna::{Batch, transport::{Flow, Interval}, transports::Affine};
+/// use sterna::{Batch, call::Scratch, transport::{Flow, Interval}, transports::Affine};
 /// // N(0, 1) to N(3, 2²).
 /// let moments = vec![(vec![0.0], vec![1.0]), (vec![3.0], vec![4.0])];
 /// let affine = Affine::diagonal(vec![0.0, 1.0], moments).unwrap();
