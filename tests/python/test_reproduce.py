@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from closed_forms import dw4_distances
 from sterna_cli import PROGRAM, sterna
 
 FIGURES = ["fig-overview", "fig-dimension", "fig-free-energy", "fig-neural-samplers", "fig-many-well", "fig-ou"]
@@ -29,13 +30,22 @@ def test_every_part_is_there_and_holds(everything):
     page = (out / "reproduction.md").read_text()
     for name in FIGURES + TABLES:
         assert f"sterna reproduce {name} --budget quick" in page
+    data = json.loads((folder / "data.json").read_text())
     for name in FIGURES:
-        data = json.loads((folder / f"{name}.json").read_text())
-        assert data
-        drawings = list(folder.glob(f"{name}*.svg"))
-        assert drawings and all("NaN" not in d.read_text() for d in drawings)
+        assert data[name]
+        assert "NaN" not in (folder / f"{name}.svg").read_text()
     shown = re.findall(r'src="([^"]+)"', page)
     assert shown and all((out / name).exists() for name in shown)
+
+
+def test_distances_of_a_fresh_run_are_those_of_quadrature(everything):
+    out, _ = everything
+    lines = [json.loads(line) for line in (out / "reproduction" / "quick.jsonl").read_text().splitlines()]
+    truth = next(r for r in lines if r.get("cell", {}).get("name") == "dw-truth")["kept"]["distances"]
+    run = next(r for r in lines if r.get("cell", {}).get("name") == "dw-truth")["cell"]["config"]["run"]
+    assert sum(truth) == 6 * 8 * run["iterations"] // run["thin"]
+    _, exact = dw4_distances(spacing=0.25)
+    assert 0.5 * sum(abs(n / sum(truth) - p) for n, p in zip(truth, exact)) < 0.01
 
 
 def test_the_page_loads_nothing(everything):
@@ -61,9 +71,12 @@ def test_a_stopped_command_goes_on(tmp_path):
     process.send_signal(signal.SIGINT)
     rest = process.communicate(timeout=120)[1]
     assert process.returncode == 1 and "the same command goes on" in rest
-    before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "reproduction/quick/cells").iterdir()}
-    assert before
+    results = tmp_path / "reproduction" / "quick.jsonl"
+    before = set(results.read_text().splitlines())
+    assert len(before) >= 2  # the machine, and a run
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    after = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "reproduction/quick/cells").iterdir()}
-    assert before.items() <= after.items() and len(after) > len(before)
+    after = results.read_text().splitlines()
+    assert before < set(after)
+    names = [json.loads(line)["cell"]["name"] for line in after[1:]]
+    assert names == sorted(names) and len(names) == len(set(names))

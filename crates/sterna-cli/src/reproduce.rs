@@ -62,7 +62,7 @@ impl Watcher for Lines {
             ended.len(),
             self.cells.len(),
             measured.cell.name,
-            measured.summary["round_trips"],
+            measured.summary.round_trips,
             print::minutes(time.as_secs_f64()),
             print::minutes(left.max(0.0))
         );

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
 use sterna::accelerator::Accelerator;
-use sterna::accelerators::Cmcd;
+use sterna::accelerators::{Cmcd, CmcdSteps};
 use sterna::path::AnnealingPath;
 
 use crate::additive::AdditiveDriftConfig;
@@ -180,11 +180,28 @@ pub(crate) fn trained(record: &[u8]) -> Result<(CmcdNetwork, Parameters<f32>, Ve
     Ok((network, stored.parameters(&layout)?, stored.description.plain))
 }
 
+/// The kernels of a trained controlled diffusion, from the bytes of its file: those of every pair, also of pairs that
+/// training found better served by the plain swap.
+///
+/// # Errors
+/// If the bytes are not such a file.
+pub fn load_cmcd_steps(record: &[u8], origin: &str) -> Result<CmcdSteps> {
+    let stored: Stored<CmcdDescription> = from_bytes(record.to_vec(), origin)?;
+    let mut layout = Layout::new();
+    let network = stored.description.build(&mut layout)?;
+    let mismatch = |e: sterna::Error| Error::Mismatch { origin: origin.to_owned(), reason: e.to_string() };
+    kernels(&network, &stored.parameters(&layout)?).map_err(mismatch)
+}
+
 /// A drift in f32 shapes the proposals; its values serve simulation and density alike.
-fn accelerator(network: &CmcdNetwork, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {
+fn kernels(network: &CmcdNetwork, weights: &Parameters<f32>) -> sterna::Result<CmcdSteps> {
     let drift = NeuralDrift::<f32>::new(network.drift().clone(), weights.clone(), Arc::new(Cpu::new(1)))
         .map_err(into_library)?;
-    Ok(Arc::new(Cmcd { steps: network.kernels(weights, Arc::new(drift))? }))
+    network.kernels(weights, Arc::new(drift))
+}
+
+fn accelerator(network: &CmcdNetwork, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {
+    Ok(Arc::new(Cmcd { steps: kernels(network, weights)? }))
 }
 
 /// A controlled diffusion in training.

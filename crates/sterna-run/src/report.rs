@@ -72,14 +72,8 @@ pub fn drawing(folder: &Path, id: &str) -> Result<String, JobError> {
     Ok(figure.svg())
 }
 
-/// A chart as a file of its own, with its title and its legend inside.
-pub(crate) fn standalone(chart: &chart::Chart) -> String {
-    let (width, height, content) = chart.with_legend();
-    standalone_svg(width, height, &content)
-}
-
 /// A drawing with all that it needs to be a file.
-fn standalone_svg(width: f64, height: f64, content: &str) -> String {
+pub(crate) fn standalone_svg(width: f64, height: f64, content: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
          <style>{STYLE}</style><rect width=\"100%\" height=\"100%\" fill=\"var(--card)\"/>{content}</svg>\n"

@@ -1,12 +1,14 @@
 //! `sterna reproduce`: the paper's tables and figures, ours beside the printed ones.
 //!
 //! An experiment is a list of cells (runs) and a section of the page made from their results. Cells are run in
-//! processes of their own and kept as small files, so that an interrupted command goes on where it was, figures
+//! processes of their own and kept as lines of one file, so that an interrupted command goes on where it was, figures
 //! share the runs of tables, and the page can be made again from what is kept.
 
 pub mod cell;
 mod dimension;
+pub mod essence;
 mod free_energy;
+pub mod kept;
 mod many_well;
 mod neural_samplers;
 mod notes;
@@ -15,6 +17,8 @@ mod overview;
 pub mod page;
 pub mod paper;
 pub mod plan;
+pub mod results;
+mod sheet;
 pub mod store;
 pub mod tables;
 
@@ -132,7 +136,8 @@ impl Experiment {
         }
     }
 
-    fn section(&self, budget: Budget, store: &Store) -> Section {
+    /// Its part of the page, from the results that are there.
+    pub fn section(&self, budget: Budget, store: &Store) -> Section {
         match self {
             Self::Table(problem) => tables::section(*problem, budget, store),
             Self::Overview => overview::section(budget, store),
@@ -152,7 +157,7 @@ pub struct Request {
     pub experiments: Vec<Experiment>,
     /// How much to spend.
     pub budget: Budget,
-    /// Where the page goes; results lie in `reproduction/` there.
+    /// Where the page goes; results lie in `reproduction/` there, a file for each budget.
     pub out: PathBuf,
     /// Runs at a time.
     pub jobs: usize,
@@ -184,7 +189,7 @@ pub trait Watcher {
 /// Runs what lacks, and writes the page from all that is there.
 pub fn run(request: &Request, watcher: &mut dyn Watcher) -> Result<Outcome, JobError> {
     let budget = request.budget;
-    let store = store(&request.out, budget);
+    let mut store = store(&request.out, budget)?;
     let asked: Vec<Cell> = request.experiments.iter().flat_map(|e| e.cells(budget)).collect();
     let is_wanted = |cell: &Cell| asked.contains(cell) && cell.name.contains(&request.only);
     let missing = store.missing(&all_cells(budget), is_wanted);
@@ -193,7 +198,7 @@ pub fn run(request: &Request, watcher: &mut dyn Watcher) -> Result<Outcome, JobE
         store.note_machine(request.jobs)?;
     }
     store.fill(&request.program, missing, request.jobs, watcher)?;
-    write_page(&request.out)?;
+    write_page(&request.out, budget)?;
     let sections = request.experiments.iter().map(|e| e.section(budget, &store)).collect();
     Ok(Outcome { sections, page: request.out.join("reproduction.html") })
 }
@@ -209,39 +214,35 @@ fn all_cells(budget: Budget) -> Vec<Cell> {
     out
 }
 
-fn store(out: &Path, budget: Budget) -> Store {
-    Store::new(out.join("reproduction").join(budget.name()))
+fn store(out: &Path, budget: Budget) -> Result<Store, JobError> {
+    Store::open(out.join("reproduction").join(budget.name()))
 }
 
 /// Writes the page, its charts and their data, from results that lie in a folder: of the standard and the full
-/// budget, or of the quick one where there is nothing else.
-pub fn write_page(out: &Path) -> Result<(), JobError> {
-    let mut budgets: Vec<Budget> = Budget::ALL.into_iter().filter(|&b| store(out, b).exists()).collect();
-    if budgets.len() > 1 {
-        budgets.retain(|b| *b != Budget::Quick);
+/// budget, or else of the quick one; where there are none, what `asked` needs no runs for.
+pub fn write_page(out: &Path, asked: Budget) -> Result<(), JobError> {
+    let mut stores = Vec::new();
+    for budget in Budget::ALL {
+        stores.push((budget, store(out, budget)?));
+    }
+    let is_empty = stores.iter().all(|(_, store)| !store.has_results());
+    stores.retain(|(budget, store)| store.has_results() || (is_empty && *budget == asked));
+    if stores.len() > 1 {
+        stores.retain(|(budget, _)| *budget != Budget::Quick);
     }
     let mut sections = Vec::new();
     for experiment in Experiment::ALL {
-        for &budget in &budgets {
-            let store = store(out, budget);
-            let cells = experiment.cells(budget);
+        for (index, (budget, store)) in stores.iter().enumerate() {
+            let cells = experiment.cells(*budget);
             // What needs no runs is the same for every budget.
-            let is_first = budgets.first() == Some(&budget);
-            if (cells.is_empty() && is_first) || cells.iter().any(|c| store.get(c).is_some()) {
-                let section = experiment.section(budget, &store);
-                section.write_files(store.folder())?;
-                sections.push(section);
+            if (cells.is_empty() && index == 0) || cells.iter().any(|c| store.get(c).is_some()) {
+                sections.push(experiment.section(*budget, store));
             }
         }
     }
     let mut introduction = notes::introduction();
-    introduction.extend(budgets.iter().filter_map(|&b| store(out, b).machine(b.name())));
+    introduction.extend(stores.iter().filter_map(|(budget, store)| store.machine(budget.name())));
     page::write(out, &introduction, &sections)
-}
-
-/// A number of a JSON object, or NaN.
-fn number_at(value: &serde_json::Value, key: &str) -> f64 {
-    value[key].as_f64().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]
@@ -269,36 +270,20 @@ mod tests {
     }
 
     #[test]
-    fn results_are_used_again_for_the_same_cell_alone() {
+    fn what_lacks_brings_the_run_that_trains_its_transport() {
         let folder = tempfile::tempdir().unwrap();
-        let store = store(folder.path(), Budget::Quick);
+        let mut store = store(folder.path(), Budget::Quick).unwrap();
         let cells = Experiment::FreeEnergy.cells(Budget::Quick);
-        let all = store.missing(&cells, |_| true);
-        assert_eq!(all.len(), cells.len());
-        // One that needs a transport brings the run that trains it.
-        let some = store.missing(&cells, |c| c.name == "dw-cmcd-k5-n10-s1-independent");
+        assert_eq!(store.missing(&cells, |_| true).len(), cells.len());
+        let wanted = |c: &Cell| c.name == "dw-cmcd-k5-n10-s1-independent";
+        let some = store.missing(&cells, wanted);
         let names: Vec<&str> = some.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["dw-cmcd-k5-n10-s1", "dw-cmcd-k5-n10-s1-independent"]);
-
-        let done = &some[1];
-        let measured = Measured {
-            cell: done.clone(),
-            sterna: "0".into(),
-            summary: serde_json::Value::Null,
-            kept: cell::Kept::default(),
-        };
-        let path = store.folder().join("cells");
-        std::fs::create_dir_all(&path).unwrap();
-        let file = path.join(format!("{}.json", done.name));
-        std::fs::write(&file, serde_json::to_vec(&measured).unwrap()).unwrap();
-        assert!(store.get(done).is_some());
-        let mut other = done.clone();
-        other.config.run.iterations += 1;
-        assert!(store.get(&other).is_none());
-        let mut trained_otherwise = done.clone();
-        trained_otherwise.transport_of.as_mut().unwrap().config.training.steps = Some(7);
-        assert!(store.get(&trained_otherwise).is_none());
-        std::fs::write(&file, b"{\"cell\": ").unwrap();
-        assert!(store.get(done).is_none(), "half a file is no result");
+        let mut done = Measured::of(some[1].clone());
+        store.add(done.clone()).unwrap();
+        assert_eq!(store.missing(&cells, wanted).len(), 2, "it has not kept what it was to keep");
+        done.kept.ladders = vec![[0.0, 0.0]];
+        store.add(done).unwrap();
+        assert!(store.missing(&cells, wanted).is_empty());
     }
 }

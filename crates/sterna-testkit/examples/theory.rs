@@ -1,7 +1,7 @@
 //! Numbers and plots of `docs/theory.md`: what the paper proves, measured on ladders in closed form.
 //!
-//! `cargo run --release -p sterna-testkit --example theory [FOLDER]` writes one SVG and one JSON file
-//! for each item into FOLDER (`docs/theory` unless given). Seeds are fixed: the files do not change.
+//! `cargo run --release -p sterna-testkit --example theory [FOLDER]` writes a drawing of each item and `data.json`, a
+//! line of numbers for each, into FOLDER (`docs/theory` unless given). Seeds are fixed: the files do not change.
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sterna::accelerator::{Accelerator, Direction};
 use sterna::accelerators::{
-    Cmcd, CmcdSteps, Diffusion, DiffusionSteps, FlowAccelerator, Gaussian, GaussianSteps, Identity,
-    Integrator, NoDrift, NormalDrift,
+    Cmcd, CmcdSteps, Diffusion, DiffusionSteps, FlowAccelerator, Gaussian, Identity, Integrator, NoDrift,
+    NormalDrift,
 };
-use sterna::call::{Call, Rows, Scratch};
+use sterna::call::{Call, Scratch};
 use sterna::estimates::round_trip_rate;
 use sterna::explorers::{Hmc, StepSizes};
-use sterna::path::Points;
 use sterna::records::{PairRecord, SamplingRecord};
 use sterna::streams::{Phase, Streams};
 use sterna::targets::{Gmm, Normal};
 use sterna::transport::Drift;
 use sterna::transports::Affine;
-use sterna::{Batch, IndexProcess, Result, Sampler, Schedule, Workspace, iterate};
+use sterna::{IndexProcess, Sampler, Schedule, Workspace, iterate};
+use sterna_testkit::broken::PrintedSign;
 use sterna_testkit::euler::euler_error;
 use sterna_testkit::extended::{Extended, ExtendedLadder};
 use sterna_testkit::moves::{depart, exact_ensemble, sampler};
@@ -51,14 +51,14 @@ fn main() -> Outcome<()> {
         ("noise-scaling", noise_scaling),
         ("backward-sign", backward_sign),
     ];
+    let mut lines = Vec::new();
     for (name, item) in items {
         let (numbers, figure) = item();
-        let text = serde_json::to_string_pretty(&numbers)? + "\n";
-        std::fs::write(folder.join(format!("{name}.json")), text)?;
         figure.draw(&folder.join(format!("{name}.svg")))?;
         println!("{name}: {}", numbers["summary"].as_str().unwrap_or(""));
+        lines.push(format!("{name:?}: {numbers}"));
     }
-    Ok(())
+    Ok(std::fs::write(folder.join("data.json"), format!("{{\n{}\n}}\n", lines.join(",\n")))?)
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -773,55 +773,6 @@ fn noise_scaling() -> (Value, Figure) {
 
 // ---------------------------------------------------------------------------------------------
 // 10. The sign of the backward drift.
-
-/// The printed backward mean x − Δs (σ² ∇U − b) in place of x + Δs (σ² ∇U − b) (errata E6).
-struct PrintedSign(CmcdSteps);
-
-impl GaussianSteps for PrintedSign {
-    fn steps(&self) -> usize {
-        self.0.steps()
-    }
-    fn betas(&self, rows: &Rows, k: usize, out: &mut [f64]) {
-        self.0.betas(rows, k, out);
-    }
-    fn variances(&self, rows: &Rows, k: usize, out: &mut [f64]) {
-        self.0.variances(rows, k, out);
-    }
-    fn control(
-        &self,
-        rows: &Rows,
-        k: usize,
-        points: &Points,
-        out: &mut Batch,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        self.0.control(rows, k, points, out, scratch)
-    }
-    fn forward_means(
-        &self,
-        rows: &Rows,
-        k: usize,
-        points: &Points,
-        control: &Batch,
-        out: &mut Batch,
-    ) -> Result<()> {
-        self.0.forward_means(rows, k, points, control, out)
-    }
-    fn backward_means(
-        &self,
-        rows: &Rows,
-        k: usize,
-        points: &Points,
-        control: &Batch,
-        out: &mut Batch,
-    ) -> Result<()> {
-        self.0.backward_means(rows, k, points, control, out)?;
-        for (out, x) in out.as_mut_slice().iter_mut().zip(points.x.as_slice()) {
-            *out = 2.0 * x - *out;
-        }
-        Ok(())
-    }
-}
 
 fn backward_sign() -> (Value, Figure) {
     let schedule = Schedule::uniform(2);

@@ -1,9 +1,11 @@
 //! Accelerators with one fault each: a suite that lets them pass is no suite.
 
 use std::sync::Arc;
-use sterna::Result;
 use sterna::accelerator::{Accelerator, Direction, Journey};
-use sterna::call::{Call, Scratch};
+use sterna::accelerators::{CmcdSteps, GaussianSteps};
+use sterna::call::{Call, Rows, Scratch};
+use sterna::path::Points;
+use sterna::{Batch, Result};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,5 +132,65 @@ impl Accelerator for Mismatched {
             Direction::Backward => &self.backward,
         };
         one.travel(direction, call, journey, scratch)
+    }
+}
+
+/// The printed backward mean x − Δs (σ² ∇U − b) in place of x + Δs (σ² ∇U − b) (errata E6).
+///
+/// Still exact, so that no test of invariance objects: it is what a swap gains that it takes away.
+pub struct PrintedSign(pub CmcdSteps);
+
+impl GaussianSteps for PrintedSign {
+    fn steps(&self) -> usize {
+        self.0.steps()
+    }
+
+    fn betas(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        self.0.betas(rows, k, out);
+    }
+
+    fn variances(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        self.0.variances(rows, k, out);
+    }
+
+    fn backward_variances(&self, rows: &Rows, k: usize, out: &mut [f64]) {
+        self.0.backward_variances(rows, k, out);
+    }
+
+    fn control(
+        &self,
+        rows: &Rows,
+        k: usize,
+        points: &Points,
+        out: &mut Batch,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.0.control(rows, k, points, out, scratch)
+    }
+
+    fn forward_means(
+        &self,
+        rows: &Rows,
+        k: usize,
+        points: &Points,
+        control: &Batch,
+        out: &mut Batch,
+    ) -> Result<()> {
+        self.0.forward_means(rows, k, points, control, out)
+    }
+
+    fn backward_means(
+        &self,
+        rows: &Rows,
+        k: usize,
+        points: &Points,
+        control: &Batch,
+        out: &mut Batch,
+    ) -> Result<()> {
+        self.0.backward_means(rows, k, points, control, out)?;
+        for (out, x) in out.as_mut_slice().iter_mut().zip(points.x.as_slice()) {
+            *out = 2.0 * x - *out;
+        }
+        Ok(())
     }
 }

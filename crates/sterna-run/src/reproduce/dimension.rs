@@ -6,7 +6,6 @@ use super::store::Store;
 use super::{Budget, Experiment, plan};
 use crate::report::chart::{Axis, Chart, Key};
 use crate::report::format::{count, significant};
-use crate::reproduce::number_at;
 use serde_json::json;
 
 /// K of each line; none for parallel tempering along the geometric path.
@@ -68,10 +67,9 @@ pub fn section(budget: Budget, store: &Store) -> Section {
                 row.push("–".into());
                 continue;
             };
-            let iterations = number_at(&m.summary, "iterations");
-            let trips = number_at(&m.summary, "round_trips");
-            let paper = number_at(&m.summary["compute_normalised_round_trips"], "paper");
-            row.push(count(trips as u64));
+            let (iterations, trips) = (m.summary.iterations as f64, m.summary.round_trips as f64);
+            let paper = m.summary.compute_normalised_round_trips.paper;
+            row.push(count(m.summary.round_trips));
             rates.push((d as f64, trips / iterations));
             normalised.push((d as f64, paper / iterations));
             data.push(json!({"dim": d, "steps": steps, "round_trips": trips, "iterations": iterations,

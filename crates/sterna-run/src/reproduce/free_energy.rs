@@ -1,6 +1,7 @@
 //! Boxes of 30 estimates of log Z (§6.3): from subsets of one run, as printed, and from independent ladders.
 
-use super::cell::{Cell, ESTIMATES, Keep, Measured};
+use super::cell::{Cell, Keep, Measured};
+use super::kept::ESTIMATES;
 use super::notes;
 use super::page::{Block, Check, Section};
 use super::plan::{Method, Problem, Row};
@@ -104,13 +105,13 @@ fn places(problem: Problem, budget: Budget, store: &Store) -> Vec<Place> {
             let table = store.get(&problem.cell(row, chains, 1, budget));
             let independent = store.get(&independent(problem, row, chains, budget));
             let of = |m: &Measured, estimates: &[[f64; 2]]| {
-                let truth = m.summary["log_z"]["truth"].as_f64()?;
+                let truth = m.summary.log_z.truth?;
                 let by_bar: Vec<f64> = estimates.iter().map(|e| e[0]).collect();
                 (by_bar.len() > 1).then(|| Box5::of(&by_bar, truth))
             };
             let boxes = [
-                table.as_ref().and_then(|m| of(m, &m.kept.subsets)),
-                independent.as_ref().and_then(|m| of(m, &m.kept.ladders)),
+                table.and_then(|m| of(m, &m.kept.subsets)),
+                independent.and_then(|m| of(m, &m.kept.ladders)),
             ];
             out.push(Place { row, chains, boxes });
         }
@@ -251,7 +252,7 @@ pub fn section(budget: Budget, store: &Store) -> Section {
         ]
         .into_iter()
         .chain(lost)
-        .chain((budget == Budget::Standard).then(|| Block::Text(notes::INDEPENDENT.into())))
+        .chain((budget == Budget::Standard).then(notes::independent).into_iter().flatten())
         .collect(),
         checks,
         data: data.into(),

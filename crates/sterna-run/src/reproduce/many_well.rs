@@ -1,6 +1,7 @@
 //! A thousand consecutive draws of ManyWell-32 beside as many independent ones (App. G).
 
-use super::cell::{Cell, exact_draws};
+use super::cell::Cell;
+use super::kept::exact_draws;
 use super::page::{Block, Section};
 use super::plan::{Method, Problem, Row};
 use super::store::Store;
@@ -44,7 +45,9 @@ pub fn section(budget: Budget, store: &Store) -> Section {
             charts.push(panel(&id, title.clone(), &m.kept.draws));
             let weights = quadrants(&m.kept.draws);
             table.push([vec![title.clone()], weights.iter().map(|w| format!("{w:.3}")).collect()].concat());
-            data.push(json!({"panel": title, "draws": m.kept.draws, "weights": weights}));
+            data.push(
+                json!({"panel": title, "cell": m.cell.name, "draws": m.kept.draws.len(), "weights": weights}),
+            );
         }
     }
     let weights = quadrants(&truth);

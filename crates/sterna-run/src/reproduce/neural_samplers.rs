@@ -1,7 +1,8 @@
 //! Distances between the particles of DW-4 (§6.4): samplers made of transports alone, the same transports inside
 //! accelerated tempering, and the truth.
 
-use super::cell::{Cell, DISTANCE_BINS, Keep, LONGEST};
+use super::cell::{Cell, Keep};
+use super::kept::{DISTANCE_BINS, LONGEST};
 use super::page::{Block, Check, Section};
 use super::plan::{self, Method, Problem, Row};
 use super::store::Store;
@@ -70,13 +71,14 @@ pub fn section(budget: Budget, store: &Store) -> Section {
         let chains = *Problem::Dw4.chains(budget).last().expect("a table has columns");
         let (mut charts, mut table) = (Vec::new(), Vec::new());
         for row in rows(budget) {
-            let Some(m) = store.get(&Problem::Dw4.cell(row, chains, 1, budget)) else { continue };
+            let found = store.get(&Problem::Dw4.cell(row, chains, 1, budget));
+            let Some(m) = found.filter(|m| m.is_whole()) else { continue };
             let name = if row.method == Method::Cmcd { "CMCD" } else { "Diffusion" };
             let [accelerated, plain] = [&m.kept.distances, &m.kept.plain_distances].map(|c| shares(c));
             let [ours, theirs] = [&accelerated, &plain].map(|p| total_variation(p, &truth));
             table.push(vec![row.title(), format!("{ours:.4}"), format!("{theirs:.4}")]);
-            data.push(json!({"row": row.title(), "accelerated": ours, "plain": theirs,
-                "histogram": accelerated, "plain_histogram": plain}));
+            data.push(json!({"row": row.title(), "cell": m.cell.name, "accelerated": ours, "plain": theirs,
+                "histogram": accelerated, "plain_histogram": plain, "truth": truth}));
             let bound = if budget == Budget::Quick { 0.05 } else { 0.02 };
             let what = format!("{}: total variation to the truth {ours:.4}, below {bound}", row.title());
             checks.push(Check { what, passed: ours < bound, must: true });

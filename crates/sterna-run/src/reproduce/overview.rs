@@ -1,6 +1,7 @@
 //! The paper's first figure: draws of GMM-10 by few chains, and their round trips over time.
 
-use super::cell::{Cell, Measured, exact_draws};
+use super::cell::{Cell, Measured};
+use super::kept::exact_draws;
 use super::page::{Block, Section};
 use super::plan::{Method, Problem, Row};
 use super::store::Store;
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 use sterna::targets::Gmm;
 
 /// What is shown: plain swaps, then those of each accelerator.
-const ROWS: [Row; 4] = [
+pub const ROWS: [Row; 4] = [
     Row { method: Method::Plain, steps: 0 },
     Row { method: Method::Flow, steps: 1 },
     Row { method: Method::Cmcd, steps: 5 },
@@ -27,7 +28,7 @@ pub fn cells(budget: Budget) -> Vec<Cell> {
 /// Draws of each method, and round trips of all.
 pub fn section(budget: Budget, store: &Store) -> Section {
     let chains = Problem::Gmm.chains(budget)[0];
-    let found: Vec<(Row, Measured)> =
+    let found: Vec<(Row, &Measured)> =
         ROWS.iter().zip(cells(budget)).filter_map(|(&row, cell)| Some((row, store.get(&cell)?))).collect();
     let truth = exact_draws(&Gmm::paper(10));
     let axis = |label: &str| Axis::linear(label, -1.2, 1.2);
@@ -63,7 +64,8 @@ pub fn section(budget: Budget, store: &Store) -> Section {
     charts.push(trips);
     let data = found.iter().map(|(row, m)| {
         json!({
-            "row": row.title(), "draws": m.kept.draws, "round_trips": m.kept.round_trips,
+            "row": row.title(), "cell": m.cell.name, "modes": modes(&m.kept.draws), "draws": m.kept.draws.len(),
+            "round_trips": m.kept.round_trips.last(),
         })
     });
     Section {

@@ -1,6 +1,7 @@
 //! The page: the same sections as Markdown, for the docs, and as one HTML file that loads nothing.
 
 use super::Budget;
+use super::sheet::sheet;
 use crate::error::JobError;
 use crate::files::write_whole;
 use crate::report::chart::Chart;
@@ -70,29 +71,20 @@ impl Section {
         self.blocks.iter().flat_map(|b| if let Block::Charts(charts) = b { &charts[..] } else { &[] })
     }
 
-    fn file(&self, index: usize) -> String {
-        if self.charts().count() == 1 {
-            return format!("{}.svg", self.name);
-        }
-        format!("{}-{}.svg", self.name, index + 1)
+    /// The file of its charts in a page's folder, if it has any.
+    fn file(&self) -> Option<String> {
+        self.charts().next()?;
+        Some(format!("reproduction/{}/{}.svg", self.budget.name(), self.name))
     }
 
-    /// Writes each chart and the data into the budget's folder.
-    pub fn write_files(&self, folder: &Path) -> Result<(), JobError> {
-        fs::create_dir_all(folder).map_err(JobError::file("create", folder))?;
-        for (index, chart) in self.charts().enumerate() {
-            write_whole(&folder.join(self.file(index)), report::standalone(chart).as_bytes())?;
-        }
-        if self.data.is_null() {
-            return Ok(());
-        }
-        let text = serde_json::to_string(&self.data).expect("plain data") + "\n";
-        write_whole(&folder.join(format!("{}.json", self.name)), text.as_bytes())
+    fn write_charts(&self, out: &Path) -> Result<(), JobError> {
+        let Some(file) = self.file() else { return Ok(()) };
+        let charts: Vec<&Chart> = self.charts().collect();
+        write_whole(&out.join(file), sheet(&charts).as_bytes())
     }
 
     fn markdown(&self) -> String {
         let mut out = format!("## {}\n\n", self.heading());
-        let mut shown = 0;
         for block in &self.blocks {
             match block {
                 Block::Text(text) => _ = write!(out, "{text}\n\n"),
@@ -102,18 +94,11 @@ impl Section {
                     rows.iter().for_each(|row| _ = writeln!(out, "| {} |", row.join(" | ")));
                     out.push('\n');
                 }
-                Block::Charts(charts) => {
-                    let width = if charts.len() == 1 { "" } else { " width=\"49%\"" };
-                    for chart in charts {
-                        let (file, title) = (self.file(shown), escape(chart.title()));
-                        let folder = self.budget.name();
-                        let _ = writeln!(
-                            out,
-                            "<img src=\"reproduction/{folder}/{file}\" alt=\"{title}\"{width}>"
-                        );
-                        shown += 1;
-                    }
-                    out.push('\n');
+                Block::Charts(charts) if charts.is_empty() => {}
+                Block::Charts(_) => {
+                    let titles: Vec<String> = self.charts().map(|c| escape(c.title())).collect();
+                    let file = self.file().expect("it has charts");
+                    let _ = write!(out, "<img src=\"{file}\" alt=\"{}\">\n\n", titles.join("; "));
                 }
             }
         }
@@ -198,8 +183,26 @@ fn inline(text: &str) -> String {
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 
-/// Writes `reproduction.md` and `reproduction.html`.
+/// What is plotted, as data: a line for each section.
+fn data(sections: &[&Section]) -> String {
+    let line = |s: &&Section| format!("{:?}: {}", s.name, s.data);
+    let lines: Vec<String> = sections.iter().map(line).collect();
+    format!("{{\n{}\n}}\n", lines.join(",\n"))
+}
+
+/// Writes `reproduction.md` with its charts, `reproduction.html`, which needs no other file, and for each budget what is
+/// plotted.
 pub fn write(out: &Path, introduction: &[String], sections: &[Section]) -> Result<(), JobError> {
+    for budget in Budget::ALL {
+        let ours: Vec<&Section> = sections.iter().filter(|s| s.budget == budget).collect();
+        if ours.is_empty() {
+            continue;
+        }
+        let folder = out.join("reproduction").join(budget.name());
+        fs::create_dir_all(&folder).map_err(JobError::file("create", &folder))?;
+        write_whole(&folder.join("data.json"), data(&ours).as_bytes())?;
+        ours.iter().try_for_each(|s| s.write_charts(out))?;
+    }
     let mut markdown = String::from("# The paper, reproduced\n\n");
     introduction.iter().for_each(|text| _ = write!(markdown, "{text}\n\n"));
     sections.iter().for_each(|s| markdown += &s.markdown());

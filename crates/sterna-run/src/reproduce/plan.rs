@@ -299,19 +299,7 @@ impl Problem {
         settings.push(("seed", seed.to_string()));
         settings.push(("chains.count", chains.to_string()));
         settings.push(("run.iterations", self.iterations(budget).to_string()));
-        let fewest = seed == 1 && chains == self.chains(budget)[0];
-        let keep = Keep {
-            subsets: matches!(self, Self::ManyWell | Self::Dw4) && seed == 1,
-            distances: *self == Self::Dw4 && seed == 1,
-            coordinates: match self {
-                Self::ManyWell if seed == 1 => 4,
-                Self::Gmm if fewest => 2,
-                _ => 0,
-            },
-            round_trips: *self == Self::Gmm && fewest,
-            map: *self == Self::Alanine && seed == 1,
-            ladders: false,
-        };
+        let keep = if seed == 1 { self.keep(row, chains, budget) } else { Keep::default() };
         let mut out = cell(format!("{}-{}-n{chains}-s{seed}", self.name(), row.name()), &settings, keep);
         let trained = (Row { method: Method::Diffusion, steps: 5 }, self.middle(budget));
         if row.method == Method::Diffusion && (row, chains) != trained {
@@ -319,6 +307,25 @@ impl Problem {
             out.transport_of = Some(self.cell(trained.0, trained.1, seed, budget).as_source());
         }
         out
+    }
+
+    /// What figures show of a run of the first seed.
+    fn keep(&self, row: Row, chains: usize, budget: Budget) -> Keep {
+        use Method::*;
+        let columns = self.chains(budget);
+        let (fewest, most) = (Some(&chains) == columns.first(), Some(&chains) == columns.last());
+        let carried = row.method == Cmcd || (row.method == Diffusion && row.steps > 0);
+        let overview = *self == Self::Gmm && fewest && super::overview::ROWS.contains(&row);
+        let scattered = *self == Self::ManyWell && carried && matches!(row.steps, 1 | 5);
+        Keep {
+            subsets: matches!(self, Self::ManyWell | Self::Dw4)
+                && matches!(row.method, Plain | Cmcd | Diffusion),
+            distances: *self == Self::Dw4 && most && carried,
+            coordinates: if scattered { 4 } else { 2 * usize::from(overview) },
+            round_trips: overview,
+            map: *self == Self::Alanine && row.method == Affine,
+            ladders: false,
+        }
     }
 
     /// The number of chains in the middle of the table.

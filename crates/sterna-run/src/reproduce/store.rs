@@ -2,28 +2,31 @@
 //! time is its own, a crash takes nothing else with it, and a stop loses nothing.
 
 use super::Watcher;
-use super::cell::{Cell, Measured, measure};
+use super::cell::{Cell, Measured};
+use super::kept::measure;
+use super::results::{Machine, Results};
 use crate::error::JobError;
 use crate::files::{rename, write_whole};
 use crate::job::Observer;
 use crate::report::format::duration;
-use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Results of one budget.
+/// Results of one budget, and the folder where more are made.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
+    results: Results,
 }
 
 impl Store {
-    /// In this folder, which need not exist yet.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    /// In this folder, which need not exist yet; its results lie beside it in a file of the same name.
+    pub fn open(folder: PathBuf) -> Result<Self, JobError> {
+        let results = Results::open(folder.with_extension("jsonl"))?;
+        Ok(Self { folder, results })
     }
 
     /// Where it lies.
@@ -31,53 +34,38 @@ impl Store {
         &self.folder
     }
 
-    /// Whether there is anything.
-    pub fn exists(&self) -> bool {
-        self.folder.join("cells").exists()
+    /// Whether there is any result.
+    pub fn has_results(&self) -> bool {
+        self.results.iter().next().is_some()
     }
 
-    /// Notes on what machine, when and with how many runs at a time results were made.
-    pub fn note_machine(&self, jobs: usize) -> Result<(), JobError> {
-        fs::create_dir_all(&self.folder).map_err(JobError::file("create", &self.folder))?;
+    /// Notes on what machine and with how many runs at a time results are made.
+    pub fn note_machine(&mut self, jobs: usize) -> Result<(), JobError> {
         let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = information.lines().find_map(|l| l.strip_prefix("model name")?.split_once(": "));
-        let note = json!({
-            "processor": model.map_or("unknown", |m| m.1),
-            "cores": std::thread::available_parallelism().map_or(1, |n| n.get()),
-            "gpu": gpu(),
-            "runs_at_a_time": jobs,
-            "sterna": env!("CARGO_PKG_VERSION"),
-            "system": std::env::consts::OS,
-        });
-        write_whole(&self.folder.join("machine.json"), format!("{note}\n").as_bytes())
+        self.results.note_machine(Machine {
+            processor: model.map_or("unknown", |m| m.1).into(),
+            cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            gpu: gpu(),
+            runs_at_a_time: jobs,
+            sterna: env!("CARGO_PKG_VERSION").into(),
+            system: std::env::consts::OS.into(),
+        })
     }
 
     /// A sentence about the machine and the time that all results took.
     pub fn machine(&self, budget: &str) -> Option<String> {
-        let note: Value = serde_json::from_slice(&fs::read(self.folder.join("machine.json")).ok()?).ok()?;
-        let entries = fs::read_dir(self.folder.join("cells")).ok()?;
-        let results =
-            entries.filter_map(|e| serde_json::from_slice::<Measured>(&fs::read(e.ok()?.path()).ok()?).ok());
-        let (mut runs, mut seconds) = (0, 0.0);
-        for measured in results {
-            runs += 1;
-            let parts = measured.summary["time"]["processor"].as_object()?.values().filter_map(Value::as_f64);
-            seconds += parts.sum::<f64>();
-        }
-        let text = |key: &str| note[key].as_str().unwrap_or("unknown").to_string();
+        let machine = self.results.machine()?;
+        let gpu = machine.gpu.as_ref().map(|gpu| format!("{gpu}, ")).unwrap_or_default();
         Some(format!(
-            "**The {budget} budget** was spent on {} ({} cores, {}{}) by sterna {}: {runs} runs, {} of processors in all.",
-            text("processor"),
-            note["cores"],
-            note["gpu"].as_str().map(|gpu| format!("{gpu}, ")).unwrap_or_default(),
-            text("system"),
-            text("sterna"),
-            duration(seconds)
+            "**The {budget} budget** was spent on {} ({} cores, {gpu}{}) by sterna {}: {} runs, {} of processors in all.",
+            machine.processor,
+            machine.cores,
+            machine.system,
+            machine.sterna,
+            self.results.iter().count(),
+            duration(self.results.iter().map(|m| m.summary.time.processor.total()).sum()),
         ))
-    }
-
-    fn result(&self, name: &str) -> PathBuf {
-        self.folder.join("cells").join(format!("{name}.json"))
     }
 
     fn transport(&self, name: &str) -> PathBuf {
@@ -89,19 +77,28 @@ impl Store {
     }
 
     /// The result of that name, if there is one.
-    pub fn read(&self, name: &str) -> Option<Measured> {
-        serde_json::from_slice(&fs::read(self.result(name)).ok()?).ok()
+    pub fn named(&self, name: &str) -> Option<&Measured> {
+        self.results.named(name)
     }
 
     /// The result of a cell, if there is one of just this cell.
-    pub fn get(&self, cell: &Cell) -> Option<Measured> {
-        self.read(&cell.name).filter(|found| found.cell == *cell)
+    pub fn get(&self, cell: &Cell) -> Option<&Measured> {
+        self.results.get(cell)
     }
 
-    /// Those of the wanted cells whose results lack, and before them any whose transports they need; the longest
+    /// Adds a result.
+    pub fn add(&mut self, measured: Measured) -> Result<(), JobError> {
+        self.results.add(measured)
+    }
+
+    fn is_made(&self, cell: &Cell) -> bool {
+        self.get(cell).is_some_and(Measured::is_whole)
+    }
+
+    /// Those of the wanted cells whose results lack something, and before them any whose transports they need; the longest
     /// first, so that none is left to run alone at the end.
     pub fn missing(&self, cells: &[Cell], wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
-        let lacking: Vec<&Cell> = cells.iter().filter(|c| wanted(c) && self.get(c).is_none()).collect();
+        let lacking: Vec<&Cell> = cells.iter().filter(|c| wanted(c) && !self.is_made(c)).collect();
         let is_needed = |cell: &Cell| {
             lacking.iter().filter_map(|c| c.transport_of.as_ref()).any(|source| source.cell == cell.name)
         };
@@ -122,7 +119,7 @@ impl Store {
 
     /// Makes all that lacks, `jobs` at a time, by this program itself. The watcher hears of each that ends.
     pub fn fill(
-        &self,
+        &mut self,
         program: &Path,
         mut waiting: Vec<Cell>,
         jobs: usize,
@@ -187,23 +184,21 @@ impl Store {
     }
 
     /// Moves what is kept of an ended run to its place, and lets the rest go.
-    fn collect(&self, work: &Work) -> Result<Measured, JobError> {
+    fn collect(&mut self, work: &Work) -> Result<Measured, JobError> {
         let name = &work.cell.name;
         let folder = self.workplace(name);
         let path = folder.join("result.json");
         let text = fs::read(&path).map_err(JobError::file("read", &path))?;
         let measured: Measured = serde_json::from_slice(&text)
             .map_err(|e| JobError::Config(format!("{}: {e}", path.display())))?;
-        for place in [self.result(name), self.transport(name)] {
-            let parent = place.parent().expect("a file in a folder");
-            fs::create_dir_all(parent).map_err(JobError::file("create", parent))?;
-        }
         let transport = folder.join("run/transport.safetensors");
         if transport.exists() {
             let to = self.transport(name);
+            let parent = to.parent().expect("a file in a folder");
+            fs::create_dir_all(parent).map_err(JobError::file("create", parent))?;
             rename(&transport, &to).map_err(JobError::file("move the transport to", &to))?;
         }
-        write_whole(&self.result(name), &text)?;
+        self.results.add(measured.clone())?;
         fs::remove_dir_all(&folder).map_err(JobError::file("remove", &folder))?;
         Ok(measured)
     }

@@ -37,8 +37,6 @@ pub struct CmcdSteps {
     backward_noise: Batch,
     /// c_k of each pair (pairs × (K + 1)), if the drift has a part along the score.
     along_score: Option<Batch>,
-    /// Sign of the drift on the way back.
-    backward_sign: f64,
 }
 
 impl CmcdSteps {
@@ -78,8 +76,7 @@ impl CmcdSteps {
         if let Some(s) = all.find(|&&s| !(s > 0.0 && s.is_finite())) {
             return wrong("CmcdSteps.noise", s.to_string(), "every variance must be positive");
         }
-        let backward_sign = backward_sign();
-        Ok(Self { drift, interpolation, noise, backward_noise, along_score: None, backward_sign })
+        Ok(Self { drift, interpolation, noise, backward_noise, along_score: None })
     }
 
     /// Adds c_k ∇U to the drift at path time k/K: one number for each pair and k (pairs × (K + 1)).
@@ -131,13 +128,6 @@ impl CmcdSteps {
             }
         }
     }
-}
-
-/// Minus, whatever the paper prints (errata E6). A build with debug assertions can be told to follow the print:
-/// still exact, and so slow that whoever reproduces the paper must notice.
-fn backward_sign() -> f64 {
-    let planted = cfg!(debug_assertions) && std::env::var_os("STERNA_PLANT_PRINTED_SIGN").is_some();
-    if planted { 1.0 } else { -1.0 }
 }
 
 impl GaussianSteps for CmcdSteps {
@@ -204,6 +194,7 @@ impl GaussianSteps for CmcdSteps {
         Ok(())
     }
 
+    /// With minus the drift and plus the score, whatever the paper prints (errata E6).
     fn backward_means(
         &self,
         rows: &Rows,
@@ -212,7 +203,7 @@ impl GaussianSteps for CmcdSteps {
         control: &Batch,
         out: &mut Batch,
     ) -> Result<()> {
-        self.means(rows, k, (&self.backward_noise, self.backward_sign), points, control, out);
+        self.means(rows, k, (&self.backward_noise, -1.0), points, control, out);
         Ok(())
     }
 }
