@@ -142,6 +142,54 @@ def test_the_report_is_made_from_the_folder_alone(runs, tmp_path):
     assert 'id="rejection-rates"' in text and 'id="index-process"' not in text and 'id="pair-plot"' not in text
 
 
+def test_old_and_new_summaries(runs, tmp_path):
+    """What a version before schemas wrote is shown as far as it goes; what a newer one wrote is refused by name."""
+    folder = tmp_path / "plain"
+    shutil.copytree(runs / "plain", folder)
+    file = folder / "summary.json"
+    found = json.loads(file.read_text())
+    assert found["schema"] == 1
+    del found["schema"]
+    file.write_text(json.dumps(found))
+    assert sterna("report", folder).returncode == 0
+    assert "sterna 0.1.0 left none" in (folder / "report.html").read_text()
+    file.write_text(json.dumps(found | {"schema": 7, "sterna": "3.2.1"}))
+    done = sterna("report", folder)
+    assert done.returncode == 2 and "sterna 3.2.1" in done.stderr and "schema 7" in done.stderr
+    file.write_text(json.dumps(found)[:1000])
+    done = sterna("report", folder)
+    assert done.returncode == 2 and "sterna resume" in done.stderr
+
+
+def spoilt(value, change):
+    if isinstance(value, dict):
+        return {key: spoilt(inner, change) for key, inner in value.items()}
+    return [spoilt(inner, change) for inner in value] if isinstance(value, list) else change(value)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_bad_files_are_no_reason_to_fall_over(runs, tmp_path, name):
+    """Files cut short, and every number missing, zero or absurd: a page or a message, never a panic."""
+    folder = tmp_path / name
+    shutil.copytree(runs / name, folder)
+    keep = {file: (folder / file).read_bytes() for file in ("summary.json", "traces.json", "draws.nc", "log.jsonl")}
+    for file, content in keep.items():
+        spoilts = [content[: len(content) * part // 7] for part in range(7)]
+        if file.endswith(".json"):
+            whole = json.loads(content)
+            for change in (lambda x: None if isinstance(x, float) else x, lambda x: 0.0 if isinstance(x, float) else x,
+                           lambda x: 1e308 if isinstance(x, float) else x, lambda x: 0 if type(x) is int else x):
+                # The schema is what it is.
+                spoilts.append(json.dumps(spoilt(whole, change) | {"schema": 1}).encode())
+        for bad in spoilts:
+            (folder / file).write_bytes(bad)
+            done = sterna("report", folder)
+            assert done.returncode in (0, 2) and "panicked" not in done.stderr, (file, bad[:80], done.stderr)
+            if done.returncode == 0:
+                assert "NaN" not in (folder / "report.html").read_text()
+        (folder / file).write_bytes(content)
+
+
 def test_report_of_nothing_is_an_error(tmp_path):
     done = sterna("report", tmp_path)
     assert done.returncode == 2 and str(tmp_path) in done.stderr and "summary.json" in done.stderr
@@ -198,6 +246,8 @@ def test_watch_says_when_nothing_runs(tmp_path, runs):
     assert sterna("watch", tmp_path / "nowhere").returncode == 2
     done = sterna("watch", runs / "plain")
     assert done.returncode == 0 and "finished" in done.stdout
+    found = json.loads((runs / "plain" / "summary.json").read_text())
+    assert f"{found['round_trips']} round trips, log Z {found['log_z']['bar']:.4f}" in done.stdout
     out = tmp_path / "out"
     run = start(out)
     run.kill()

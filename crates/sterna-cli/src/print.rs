@@ -82,6 +82,21 @@ pub fn summary(summary: &Summary, folder: &Path) {
     println!("report: {}", folder.join("report.html").display());
 }
 
+/// What a run found, in a line.
+pub fn one_line(summary: &Summary) -> String {
+    let z = &summary.log_z;
+    let alarms = match summary.alarms.len() {
+        0 => "no alarms".to_string(),
+        _ => {
+            format!("alarms: {}", summary.alarms.iter().map(|a| a.code.name()).collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!(
+        "{} round trips, log Z {:.4} ± {:.4}, {alarms}",
+        summary.swaps.round_trips, z.bar, z.standard_error
+    )
+}
+
 /// Chain by chain; of long ladders the ends and a few in between.
 fn ladder(summary: &Summary) -> Table {
     let mut rows = table(&["chain", "β", "rejected swaps", "overlap", "step size", "accepted moves"]);

@@ -1,5 +1,6 @@
 //! Progress on stderr: a bar on a terminal, a line now and then when piped.
 
+use crate::print;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use sterna_run::progress::{ProgressFile, Snapshot, StageClock, State};
-use sterna_run::{JobError, Observer, Progress};
+use sterna_run::{JobError, Observer, Progress, Summary};
 
 pub struct Bar {
     bar: Option<ProgressBar>,
@@ -95,6 +96,14 @@ impl Observer for Bar {
     }
 }
 
+/// How a run ended, and what it found, where it sampled at all.
+fn ended(how: &str, folder: &Path) {
+    println!("{how}: {}", folder.join("report.html").display());
+    if let Ok(summary) = Summary::read(folder) {
+        println!("{}", print::one_line(&summary));
+    }
+}
+
 /// Shows the progress of a run that another process makes, until it ends.
 pub fn watch(folder: &Path) -> Result<(), JobError> {
     let mut bar = Bar::quiet();
@@ -115,12 +124,12 @@ pub fn watch(folder: &Path) -> Result<(), JobError> {
             State::Running => bar.show(&file.snapshot),
             State::Finished => {
                 bar.finish();
-                println!("finished: {}", folder.join("report.html").display());
+                ended("finished", folder);
                 return Ok(());
             }
             State::Stopped => {
                 bar.finish();
-                println!("stopped on request; what was sampled: {}", folder.join("report.html").display());
+                ended("stopped on request; what was sampled", folder);
                 return Ok(());
             }
             State::Failed(message) => {

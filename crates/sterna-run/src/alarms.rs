@@ -42,6 +42,11 @@ pub struct Evidence<'a> {
     pub training: Option<&'a FitReport>,
 }
 
+/// Chains that make most round trips for their cost: about half of all swaps are then accepted.
+pub(crate) fn chains_for(barrier: f64) -> usize {
+    ((2.0 * barrier).ceil() as usize).saturating_add(1)
+}
+
 /// Acceptance that a run adapts its step sizes to, if it does.
 pub(crate) fn wanted_acceptance(run: &Run) -> Option<f64> {
     match run.settings().explorer.as_hmc()?.step_size {
@@ -146,7 +151,7 @@ impl<'a> Evidence<'a> {
         // A plain swap across a barrier of 1 is rejected about two times in three: Σr of accelerated
         // pairs says the same at two thirds of their number.
         let limit = if self.accelerated { 0.67 * pairs as f64 } else { pairs as f64 };
-        let wanted = (2.0 * barrier).ceil() as usize + 1;
+        let wanted = chains_for(barrier);
         (barrier > limit && wanted > pairs + 1).then(|| {
             let (more, or) = match self.accelerated {
                 true => ("at least ", "more steps (accelerator.steps)"),

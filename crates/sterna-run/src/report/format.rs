@@ -53,10 +53,10 @@ pub fn count(n: u64) -> String {
 
 /// A share as a percentage.
 pub fn percent(x: f64) -> String {
+    let x = 100.0 * x;
     if !x.is_finite() {
         return "unknown".into();
     }
-    let x = 100.0 * x;
     if x != 0.0 && x.abs() < 10.0 { format!("{}%", significant(x, 2)) } else { format!("{x:.0}%") }
 }
 
@@ -150,6 +150,7 @@ mod tests {
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(percent(0.4567), "46%");
         assert_eq!(percent(0.0123), "1.2%");
+        assert_eq!(percent(1e308), "unknown");
     }
 
     #[test]

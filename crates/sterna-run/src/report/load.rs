@@ -135,12 +135,12 @@ fn read_draws(path: &Path, coordinates: &[usize], names: &[Quantity]) -> Result<
         return Err("draws.nc: it holds no draws".into());
     }
     let coordinates: Vec<usize> = coordinates.iter().copied().filter(|&j| j < dim).collect();
-    let stride = (ladders * draws).div_ceil(DRAWS).max(1);
+    let stride = ladders.saturating_mul(draws).div_ceil(DRAWS).max(1);
     let mut values = vec![Vec::new(); coordinates.len()];
     // A file of many gigabytes is not read whole: of each of some blocks, only the beginning.
     let blocks = BLOCKS.min(draws);
-    let whole = ladders * draws * dim <= NUMBERS;
-    let part = (NUMBERS / (ladders * blocks * dim)).max(1);
+    let whole = ladders.saturating_mul(draws).saturating_mul(dim) <= NUMBERS;
+    let part = (NUMBERS / ladders.saturating_mul(blocks).saturating_mul(dim)).max(1);
     for ladder in 0..ladders {
         for block in 0..blocks {
             let (first, end) = (block * draws / blocks, (block + 1) * draws / blocks);

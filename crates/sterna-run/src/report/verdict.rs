@@ -1,7 +1,7 @@
 //! The verdict in words: do the chains communicate, can log Z be trusted, what would help most?
 
 use super::format::{beside_error, count, duration, percent, with_error};
-use crate::alarms::Code;
+use crate::alarms::{Code, chains_for};
 use crate::summary::Summary;
 
 /// How things stand.
@@ -117,76 +117,86 @@ fn log_z(summary: &Summary) -> Sentence {
     Sentence { mood, headline: headline.into(), detail }
 }
 
+/// The most urgent advice there is; a run in good shape only needs time.
 fn advice(summary: &Summary) -> Sentence {
-    let (barrier, trips, chains) =
-        (summary.swaps.global_barrier, summary.swaps.round_trips, summary.setup.chains);
-    let wanted = (2.0 * barrier).ceil() as usize + 1;
-    let plain = summary.setup.accelerator.kind == "none";
-    let (_, worst) = summary.swaps.worst_pair().unwrap_or((0, f64::NAN));
-    let mean = barrier / (chains as f64 - 1.0);
-    let hint =
-        |headline: &str, detail: String| Sentence { mood: Mood::Hint, headline: headline.into(), detail };
+    let what_is_broken = broken(summary).or_else(|| more_chains(summary)).or_else(|| uneven(summary));
+    what_is_broken.or_else(|| unfinished(summary)).or_else(|| fewer_chains(summary)).unwrap_or_else(|| {
+        let time = duration(4.0 * summary.cost.time.clock.sampling_s);
+        hint(
+            "Only more iterations",
+            format!(
+                "The ladder is in good shape. Errors fall with the square root of time: to halve them, run four times \
+                 as long (about {time})."
+            ),
+        )
+    })
+}
+
+fn hint(headline: &str, detail: impl Into<String>) -> Sentence {
+    Sentence { mood: Mood::Hint, headline: headline.into(), detail: detail.into() }
+}
+
+/// What makes all else pointless.
+fn broken(summary: &Summary) -> Option<Sentence> {
     if summary.has(&Code::BadDensity) {
-        return hint(
-            "Mend the density first",
-            "It answered NaN or +∞ at some points; nothing else is as urgent.".into(),
-        );
+        let detail = "It answered NaN or +∞ at some points; nothing else is as urgent.";
+        return Some(hint("Mend the density first", detail));
     }
-    if summary.has(&Code::StepSizeBound) {
-        return hint(
-            "Look at the local moves first",
-            "Step sizes did not settle. A wrong score is the usual cause: `sterna verify` tells.".into(),
-        );
+    let detail = "Step sizes did not settle. A wrong score is the usual cause: `sterna verify` tells.";
+    summary.has(&Code::StepSizeBound).then(|| hint("Look at the local moves first", detail))
+}
+
+/// Share of all swaps that are rejected.
+fn mean_rejection(summary: &Summary) -> f64 {
+    summary.swaps.global_barrier / (summary.setup.chains as f64 - 1.0)
+}
+
+fn more_chains(summary: &Summary) -> Option<Sentence> {
+    let (mean, alarm) = (mean_rejection(summary), summary.has(&Code::TooFewChains));
+    let rejecting = mean > 0.67 || (summary.swaps.round_trips < 20 && mean > 0.5);
+    if !alarm && !rejecting {
+        return None;
     }
-    if summary.has(&Code::TooFewChains) || mean > 0.67 || (trips < 20 && mean > 0.5) {
-        // Σr of few chains understates the barrier.
-        let number = if summary.has(&Code::TooFewChains) {
-            "as many as the alarm below says".into()
-        } else {
-            format!("at least {wanted}")
-        };
-        let or = if plain { ", or a transport ([accelerator])" } else { "" };
-        return hint(
-            "More chains",
-            match mean.is_finite() {
-                true => format!("On average {} of all swaps are rejected; try {number}{or}.", percent(mean)),
-                false => format!("Try {number}{or}."),
-            },
-        );
+    // Σr of few chains understates the barrier.
+    let number = match alarm {
+        true => "as many as the alarm below says".into(),
+        false => format!("at least {}", chains_for(summary.swaps.global_barrier)),
+    };
+    let plain = summary.setup.accelerator.kind == "none";
+    let or = if plain { ", or a transport ([accelerator])" } else { "" };
+    let detail = match mean.is_finite() {
+        true => format!("On average {} of all swaps are rejected; try {number}{or}.", percent(mean)),
+        false => format!("Try {number}{or}."),
+    };
+    Some(hint("More chains", detail))
+}
+
+/// One pair, or the local moves, lag behind the rest.
+fn uneven(summary: &Summary) -> Option<Sentence> {
+    if summary.swaps.worst_pair().is_some_and(|(_, rate)| rate > 0.95) {
+        let detail =
+            "One pair starves while others do not: more tuning rounds (schedule.rounds), or more chains.";
+        return Some(hint("Even out the ladder", detail));
     }
-    if worst > 0.95 {
-        return hint(
-            "Even out the ladder",
-            "One pair starves while others do not: more tuning rounds (schedule.rounds), or more chains."
-                .into(),
-        );
-    }
-    if summary.has(&Code::LowExploration) {
-        return hint(
-            "More local moves",
-            "Raise explorer.steps or explorer.leapfrog_steps: swaps are not the bottleneck.".into(),
-        );
-    }
-    if !summary.finished {
-        return hint("Let it finish", "The run was stopped before its end.".into());
-    }
-    if mean < 0.25 && chains > wanted + 1 {
-        return hint(
+    let detail = "Raise explorer.steps or explorer.leapfrog_steps: swaps are not the bottleneck.";
+    summary.has(&Code::LowExploration).then(|| hint("More local moves", detail))
+}
+
+fn unfinished(summary: &Summary) -> Option<Sentence> {
+    (!summary.finished).then(|| hint("Let it finish", "The run was stopped before its end."))
+}
+
+fn fewer_chains(summary: &Summary) -> Option<Sentence> {
+    let (mean, wanted) = (mean_rejection(summary), chains_for(summary.swaps.global_barrier));
+    (mean < 0.25 && summary.setup.chains > wanted.saturating_add(1)).then(|| {
+        hint(
             "Fewer chains would do",
             format!(
                 "Swaps are rejected only {} of the time; about {wanted} chains make more round trips for their cost.",
                 percent(mean)
             ),
-        );
-    }
-    let time = summary.cost.time.clock.sampling_s;
-    hint(
-        "Only more iterations",
-        format!(
-            "The ladder is in good shape. Errors fall with the square root of time: to halve them, run four times as long (about {}).",
-            duration(4.0 * time)
-        ),
-    )
+        )
+    })
 }
 
 #[cfg(test)]
@@ -261,7 +271,12 @@ mod tests {
             s.log_z.pairs.clear();
             s.cost.time.clock.sampling_s = 0.0;
         });
-        for sentence in sentences {
+        let absurd = with(|s| {
+            s.swaps.global_barrier = 1e308;
+            s.log_z.standard_error = 1e-308;
+            s.cost.time.clock.sampling_s = 1e308;
+        });
+        for sentence in sentences.into_iter().chain(absurd) {
             let text = sentence.headline + &sentence.detail;
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
