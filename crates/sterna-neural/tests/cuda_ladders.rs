@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sterna::accelerator::{Accelerator, Direction, Journey};
 use sterna::accelerators::{Cmcd, CmcdSteps, Identity, PerPair};
-use sterna::call::{Call, Rows, Scratch};
+use sterna::call::{Call, Scratch};
 use sterna::explorers::{Hmc, StepSizes};
 use sterna::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use sterna::path::AnnealingPath;
