@@ -233,6 +233,7 @@ mod tests {
             ("[chains]\ncount = \"many\"", &[], &["chains.count", "many", "\"auto\""]),
             ("[explorer]\nstep_size = -0.5", &[], &["explorer.step_size", "-0.5", "positive"]),
             ("[explorer]\nstep_size = [0.1]", &[], &["explorer.step_size", "per chain"]),
+            ("[explorer]\nkind = \"slice\"\nwidth = 0.0", &[], &["explorer.width = 0", "positive"]),
             ("[schedule]\niterations = 50", &[], &["schedule.iterations", "50", "longer than its burn-in"]),
             ("[run]\nthin = 0", &[], &["run.thin", "0"]),
             ("seed = -1", &[], &["seed", "-1"]),

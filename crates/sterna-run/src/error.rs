@@ -107,16 +107,21 @@ pub enum JobError {
     Sampler(sterna::Error),
 }
 
+/// The library names its own settings; people know them by their keys in a config.
 impl From<sterna::Error> for JobError {
     fn from(error: sterna::Error) -> Self {
-        Self::Sampler(with_keys(error))
+        match error {
+            sterna::Error::Setting { setting, value, cure } => {
+                Self::setting(key_of(setting), value, in_keys(cure))
+            }
+            error => Self::Sampler(error),
+        }
     }
 }
 
-/// The library names its own settings; people know them by their keys in a config.
-pub fn with_keys(error: sterna::Error) -> sterna::Error {
-    let sterna::Error::Setting { setting, value, cure } = error else { return error };
-    let key = match setting {
+/// The key of a library's setting.
+fn key_of(setting: &str) -> &str {
+    match setting {
         "Settings.chains" => "chains.count",
         "Settings.ensembles" => "chains.ensembles",
         "Settings.rounds" => "schedule.rounds",
@@ -130,10 +135,16 @@ pub fn with_keys(error: sterna::Error) -> sterna::Error {
         "Hmc.leapfrog_steps" => "explorer.leapfrog_steps",
         "Hmc.step_size" => "explorer.step_size",
         "Hmc.acceptance" => "explorer.acceptance",
+        "Slice.width" => "explorer.width",
+        "Slice.expansions" => "explorer.expansions",
         "CmcdSteps.steps" | "DiffusionSteps.steps" | "ControlledDiffusion.steps" => "accelerator.steps",
         other => other,
-    };
-    let cure = match cure {
+    }
+}
+
+/// Cures that speak of another setting, by its key.
+fn in_keys(cure: &str) -> &str {
+    match cure {
         "points of all chains are kept by the cores alone" => {
             "points of all chains are kept by the cores alone (run.device = \"cpu\")"
         }
@@ -141,8 +152,7 @@ pub fn with_keys(error: sterna::Error) -> sterna::Error {
             "step sizes adapt during tuning: give at least 1 round, or a number as explorer.step_size"
         }
         other => other,
-    };
-    sterna::Error::Setting { setting: key, value, cure }
+    }
 }
 
 impl JobError {
@@ -154,9 +164,7 @@ impl JobError {
             Self::Belongs { .. } | Self::Config(_) | Self::File { .. } => 2,
             Self::In { cause, .. } => cause.exit_code(),
             Self::Draws(_) => 1,
-            Self::Sampler(
-                Dimension { .. } | BadStart { .. } | NoStart { .. } | Setting { .. } | Schedule(_) | Saved(_),
-            ) => 2,
+            Self::Sampler(Dimension { .. } | BadStart { .. } | NoStart { .. } | Schedule(_) | Saved(_)) => 2,
             Self::Interrupted | Self::Stopped { .. } | Self::Watched(_) | Self::Sampler(_) => 1,
             Self::Panicked(_) | Self::Halted { .. } => 1,
         }

@@ -12,19 +12,29 @@ use sterna::explorers;
 pub struct Slice {
     /// Sweeps over all coordinates an iteration.
     pub steps: usize,
+    /// Width of the first interval, until tuning has seen the coordinates' own.
+    pub width: f64,
+    /// Widths that an interval may grow to.
+    pub expansions: usize,
     /// Molecules: how many Metropolis moves of each iteration turn a torsion.
     pub torsion_moves: usize,
 }
 
 impl Default for Slice {
     fn default() -> Self {
-        Self { steps: 1, torsion_moves: 0 }
+        let explorers::Slice { sweeps, width, expansions, .. } = explorers::Slice::default();
+        Self { steps: sweeps, width, expansions, torsion_moves: 0 }
     }
 }
 
 impl Kind for Slice {
     fn moves(&self) -> Arc<dyn Explorer> {
-        Arc::new(explorers::Slice { sweeps: self.steps, ..explorers::Slice::default() })
+        Arc::new(explorers::Slice {
+            sweeps: self.steps,
+            width: self.width,
+            expansions: self.expansions,
+            ..explorers::Slice::default()
+        })
     }
 
     fn torsion_moves(&self) -> usize {
