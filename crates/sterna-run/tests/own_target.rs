@@ -33,6 +33,7 @@ fn sample(folder: &Path) -> Summary {
 
 /// Not a test by itself: what the process that is killed does.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "told by the test that starts it")]
 fn child() {
     if let Some(folder) = std::env::var_os("STERNA_TEST_FOLDER") {
         sample(Path::new(&folder));

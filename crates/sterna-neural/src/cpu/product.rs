@@ -357,6 +357,7 @@ unsafe fn pack_row<V: Simd>(r: usize, count: usize, n: usize, b: *const V::Scala
         let to = unsafe { packed.add(j * count + r * width) };
         let mut v = 0;
         while v < width {
+            // SAFETY: as above.
             unsafe {
                 let x = if j + v + V::LANES <= n {
                     V::read(b.add(j + v))
@@ -395,6 +396,7 @@ unsafe fn pack_tiles<V: Simd>(
         let to = unsafe { packed.add((group * count + r) * spread::<V>()) };
         let mut h = 0;
         while h < height {
+            // SAFETY: as above.
             unsafe {
                 let from = a.add(i + h);
                 if i + h + V::LANES <= left {

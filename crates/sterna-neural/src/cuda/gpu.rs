@@ -37,6 +37,7 @@ pub(crate) struct Gpu {
 
 // SAFETY: handles of the driver may be used from any thread whose context is current.
 unsafe impl Send for Gpu {}
+// SAFETY: as above.
 unsafe impl Sync for Gpu {}
 
 impl std::fmt::Debug for Gpu {
@@ -332,6 +333,7 @@ pub(crate) struct Module {
 
 // SAFETY: as for `Gpu`.
 unsafe impl Send for Module {}
+// SAFETY: as above.
 unsafe impl Sync for Module {}
 
 impl Module {
@@ -381,6 +383,7 @@ pub(crate) struct Kernel {
 
 // SAFETY: as for `Gpu`.
 unsafe impl Send for Kernel {}
+// SAFETY: as above.
 unsafe impl Sync for Kernel {}
 
 /// Launches recorded as one graph.

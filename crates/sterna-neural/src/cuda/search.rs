@@ -79,6 +79,7 @@ pub(super) fn find_compiler() -> Result<()> {
                 // SAFETY: as above. Once loaded, the library is found by its name.
                 if let Ok(library) = unsafe { libloading::Library::new(&file) } {
                     std::mem::forget(library);
+                    // SAFETY: as above.
                     if unsafe { cudarc::nvrtc::sys::is_culib_present() } {
                         return Ok(());
                     }

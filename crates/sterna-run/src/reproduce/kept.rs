@@ -186,7 +186,7 @@ mod tests {
         let mut point = Vec::new();
         for row in rows {
             let length = row.iter().map(|c| c * c).sum::<f64>().sqrt();
-            for axis in 0..2 {
+            for axis in [0, 1] {
                 point.push((0..4).map(|i| row[i] * particles[i][axis]).sum::<f64>() / length);
             }
         }
