@@ -59,8 +59,9 @@ fn arrows_point_one_way() {
 fn the_library_knows_no_files_and_no_clocks() {
     let mut sources = Vec::new();
     files(&root().join("crates/sterna/src"), &[".rs"], &mut sources);
-    for path in sources {
-        let text = fs::read_to_string(&path).unwrap();
+    // Files of tests may print what they measured.
+    for path in sources.iter().filter(|path| !path.ends_with("tests.rs")) {
+        let text = fs::read_to_string(path).unwrap();
         for word in ["std::fs", "std::time", "std::net", "std::io", "println!"] {
             let used = text.lines().any(|l| l.contains(word) && !l.trim_start().starts_with("//"));
             assert!(!used, "{} uses {word}", path.display());
