@@ -137,7 +137,12 @@ fn a_job_resumes_to_the_same_bits_and_its_transport_serves_again() {
         assert!(!stopped.finished);
         let resumed = job::resume(&cut, &job::Changes::default(), &mut ()).unwrap();
         assert!(resumed.finished);
-        let found = |s: &Summary| format!("{:?}", (&s.swaps, &s.log_z, &s.target_chain, &s.moves));
+        let found = |s: &Summary| {
+            let mut swaps = s.swaps.clone();
+            // What a clock says.
+            swaps.compute_normalised_round_trips.per_second = 0.0;
+            format!("{:?}", (swaps, &s.log_z, &s.target_chain, &s.moves))
+        };
         assert_eq!(found(&resumed), found(&expected));
         assert!(kept(&cut) == kept(&whole));
         let file = whole.join("transport.safetensors").display().to_string();
