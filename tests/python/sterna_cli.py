@@ -17,10 +17,10 @@ def example(name):
     return path
 
 
-def sterna(*arguments, folder=None):
+def sterna(*arguments, folder=None, seconds=600):
     """The finished process: code, stdout, stderr."""
     command = [str(PROGRAM), *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds)
 
 
 def summary(out, seed=1, config=None, threads=1, **settings):

@@ -18,7 +18,8 @@ TABLES = ["table-gmm", "table-mw", "table-dw", "table-alanine"]
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
     out = tmp_path_factory.mktemp("reproduce")
-    done = sterna("reproduce", "all", "--out", out)
+    # Some minutes of two cores; a busy machine takes longer.
+    done = sterna("reproduce", "all", "--out", out, seconds=2400)
     assert done.returncode == 0, done.stdout + done.stderr
     return out, done
 
