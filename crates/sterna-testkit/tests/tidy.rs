@@ -161,7 +161,11 @@ fn documents_name_files_that_are_there() {
             |path: &str| path.starts_with(&format!("{name}/")) || path.contains(&format!("/{name}/"));
         tree.iter().any(|path| path == name || path.ends_with(&format!("/{name}")) || folder(path))
     };
-    for document in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"] {
+    let documents = tree.iter().filter(|path| {
+        let folder = Path::new(path).parent().and_then(Path::to_str).unwrap_or_default();
+        path.ends_with(".md") && ["", "docs", "docs/book"].contains(&folder)
+    });
+    for document in documents {
         let text = fs::read_to_string(root().join(document)).unwrap();
         let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
         let source = |name: &str| [".rs", ".cu", ".py", ".md", ".h"].iter().any(|end| name.ends_with(end));
