@@ -133,7 +133,7 @@ impl Layout {
     }
 }
 
-/// A row's stream holds 2¹⁷ uniforms; a larger matrix takes several.
+/// Uniforms that are taken from one stream; a larger matrix takes several.
 const UNIFORMS_PER_STREAM: usize = 1 << 17;
 
 /// Parameter values with a version, by which programs notice that packed weights are stale.

@@ -183,6 +183,7 @@ impl Config {
         };
         self.explorer.choose(problem, &mut settings)?;
         settings.check()?;
+        Settings::check_dimension(problem.dim())?;
         Ok(settings)
     }
 }

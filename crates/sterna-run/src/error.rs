@@ -130,6 +130,8 @@ fn key_of(setting: &str) -> &str {
         "Settings.fits" => "training.rounds",
         "Settings.iterations" => "run.iterations",
         "Settings.thin" => "run.thin",
+        "Settings.burn_in" => "run.burn_in",
+        "Target.dim" => "target.dim",
         "Settings.trajectories" => "output.every",
         "Hmc.steps" | "Slice.sweeps" => "explorer.steps",
         "Hmc.leapfrog_steps" => "explorer.leapfrog_steps",

@@ -10,7 +10,7 @@ use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use sterna::{Batch, Evaluation, Target};
+use sterna::{Batch, Evaluation, Streams, Target};
 
 /// The function's name where none is given.
 pub const SYMBOL: &str = "sterna_evaluate";
@@ -91,8 +91,9 @@ impl LibraryTarget {
                 return Err(wrong(path, "it does not export `sterna_dim`: give target.dim"));
             }
         };
-        if dim == 0 || dim > 1 << 20 {
-            return Err(wrong(path, format_args!("a dimension of {dim} is impossible")));
+        if dim == 0 || dim > Streams::MOST_NORMALS {
+            let most = Streams::MOST_NORMALS;
+            return Err(wrong(path, format_args!("a dimension of {dim} is impossible: 1 to {most} are")));
         }
         let log_z = log_z.filter(|z| z.is_finite());
         Ok(Self { evaluate, dim, log_z, path: path.into(), symbol: symbol.into(), _library: library })

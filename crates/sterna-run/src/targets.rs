@@ -26,6 +26,7 @@ use crate::config::kinds::kinds;
 use crate::error::JobError;
 use crate::problem::Problem;
 use std::path::PathBuf;
+use sterna::Streams;
 
 /// What a kind of target does.
 pub trait Kind {
@@ -128,9 +129,12 @@ fn dimension(
     is_possible: fn(usize) -> bool,
 ) -> Result<usize, JobError> {
     let dim = given.unwrap_or(default);
-    if is_possible(dim) && dim <= 1 << 20 {
+    if is_possible(dim) && dim <= Streams::MOST_NORMALS {
         return Ok(dim);
     }
-    let reason = format!("its dimension must be {possible}");
+    let reason = match is_possible(dim) {
+        true => format!("its dimension must be at most {}", Streams::MOST_NORMALS),
+        false => format!("its dimension must be {possible}"),
+    };
     Err(JobError::combination("target.dim", dim, format!("for {kind}"), reason))
 }

@@ -64,6 +64,7 @@ impl Run {
         acceleration: Acceleration,
     ) -> Result<Self> {
         settings.check()?;
+        Settings::check_dimension(path.dim())?;
         let mut run = Self {
             ladder: Ladder::start(path.clone(), &settings, &acceleration)?,
             first_path: path,

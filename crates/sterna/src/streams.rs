@@ -69,6 +69,9 @@ pub struct Streams {
 }
 
 impl Streams {
+    /// Normals that [`normals`](Streams::normals) gives a row at most, and so coordinates that a target may have.
+    pub const MOST_NORMALS: usize = 1 << 17;
+
     /// Streams of a seed.
     pub fn new(seed: u64) -> Self {
         Self { seed }
@@ -91,6 +94,9 @@ impl Streams {
     }
 
     /// Row i of `out`: the first normals of the stream of `rows[i]`.
+    ///
+    /// # Panics
+    /// If a row is longer than [`MOST_NORMALS`](Streams::MOST_NORMALS).
     pub fn normals(&self, phase: impl Into<PhaseKey>, iteration: u64, rows: &[u32], out: &mut Batch) {
         let key = Key { seed: self.seed, phase: phase.into(), iteration };
         dispatch(FillNormals { key, rows, out });
@@ -160,10 +166,11 @@ impl RowStream {
 }
 
 impl Key {
-    /// Counter words: iteration (2), row, phase (16 bits) and block (16 bits).
+    /// Counter words: iteration (2), row, phase (16 bits) and block (16 bits). Blocks beyond 2¹⁶ are counted in the highest
+    /// 16 bits of the iteration, which no run reaches.
     fn counter(&self, row: u32, block: u32) -> [u32; 4] {
-        assert!(block < 1 << 16, "a row's stream holds 2¹⁶ blocks");
-        [self.iteration as u32, (self.iteration >> 32) as u32, row, self.tag() | block]
+        let (carry, block) = (block >> 16, block & 0xFFFF);
+        [self.iteration as u32, (self.iteration >> 32) as u32 ^ carry << 16, row, self.tag() | block]
     }
 
     fn tag(&self) -> u32 {
@@ -258,7 +265,7 @@ impl Kernel for FillNormals<'_> {
     fn run<L: Lanes>(self) {
         let dim = self.out.dim();
         debug_assert_eq!(self.rows.len(), self.out.rows());
-        assert!(dim <= 1 << 17, "a row has at most 2¹⁷ normals");
+        assert!(dim <= Streams::MOST_NORMALS, "a row has at most {} normals", Streams::MOST_NORMALS);
         let tag = u64::from(self.key.tag());
         for (rows, out) in self.rows.chunks(WIDTH).zip(self.out.as_mut_slice().chunks_mut(WIDTH * dim)) {
             let keys = load_keys::<L>(rows);
@@ -313,6 +320,17 @@ mod tests {
             words(philox(u64::MAX, [u32::MAX; 4])),
             [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
         );
+    }
+
+    #[test]
+    fn a_stream_does_not_end_or_repeat() {
+        let streams = Streams::new(3);
+        let mut stream = streams.row(Phase::Local, 5, 2);
+        let mut words: Vec<u64> = (0..1 << 18).map(|_| stream.next_u64()).collect();
+        let mut next = streams.row(Phase::Local, 6, 2);
+        words.extend((0..1 << 10).map(|_| next.next_u64()));
+        words.sort_unstable();
+        assert!(words.windows(2).all(|pair| pair[0] != pair[1]));
     }
 
     #[test]

@@ -124,9 +124,12 @@ fn impossible_settings_are_named() {
         ("Settings.chains", Settings { chains: 1, ..good() }),
         ("Settings.ensembles", Settings { ensembles: 0, ..good() }),
         ("Settings.ensembles", Settings { ensembles: 1 << 40, ..good() }),
+        ("Settings.ensembles", Settings { ensembles: 1 << 40, chains: 1 << 40, ..good() }),
+        ("Settings.chains", Settings { chains: usize::MAX, ..good() }),
         ("Hmc.steps", moves(Hmc { steps: 0, ..Hmc::default() })),
         ("Hmc.steps", moves(Hmc { steps: 1000, ..Hmc::default() })),
         ("Hmc.leapfrog_steps", moves(Hmc { leapfrog_steps: 0, ..Hmc::default() })),
+        ("Hmc.leapfrog_steps", moves(Hmc { leapfrog_steps: usize::MAX, ..Hmc::default() })),
         (
             "Hmc.step_size",
             Settings {
@@ -163,6 +166,12 @@ fn impossible_settings_are_named() {
         ),
         ("Settings.rounds", Settings { rounds: 0, ..good() }),
         ("Settings.round_iterations", Settings { round_iterations: 50, ..good() }),
+        ("Settings.round_iterations", Settings { round_iterations: i64::MAX as u64, ..good() }),
+        ("Settings.round_iterations", Settings { rounds: 1 << 40, ..good() }),
+        ("Settings.round_iterations", Settings { round_burn_in: u64::MAX, ..good() }),
+        ("Settings.collect", Settings { collect: 1 << 44, ..good() }),
+        ("Settings.burn_in", Settings { burn_in: u64::MAX, ..good() }),
+        ("Settings.iterations", Settings { iterations: i64::MAX as u64, ..good() }),
         ("Settings.iterations", Settings { iterations: 0, ..good() }),
         ("Settings.thin", Settings { thin: 0, ..good() }),
     ];
@@ -172,6 +181,26 @@ fn impossible_settings_are_named() {
             other => panic!("{name}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_dimension_without_random_numbers_is_named() {
+    let most = Streams::MOST_NORMALS;
+    let short =
+        || Settings { chains: 2, rounds: 1, round_iterations: 2, round_burn_in: 0, ..Settings::default() };
+    let mut run = start(Normal::isotropic(most, 1.0), short()).unwrap();
+    run.advance(1).unwrap();
+    match start(Normal::isotropic(most + 1, 1.0), short()).map(|_| ()) {
+        Err(Error::Setting { setting: "Target.dim", value, .. }) => assert_eq!(value, "131073"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A round may be longer than memory: what it needs is taken as it goes on.
+#[test]
+fn long_rounds_begin_at_once() {
+    let settings = Settings { round_iterations: 1 << 40, ..Settings::default() };
+    start(Normal::isotropic(2, 1.0), settings).unwrap().advance(10).unwrap();
 }
 
 const WALL: f64 = 2.0;

@@ -159,6 +159,15 @@ fn the_batched_move_does_what_the_plain_one_does() {
     }
 }
 
+/// Intervals that must shrink seventy times each take more of a row's stream than 2¹⁶ blocks in one sweep.
+#[test]
+fn a_sweep_has_numbers_for_many_coordinates() {
+    let explorer = Arc::new(Slice { width: 1e30, expansions: 1, ..Slice::default() });
+    let path = Arc::new(Geometric::from_standard_normal(sterna::targets::Normal::isotropic(2500, 1.0)));
+    let settings = Settings { chains: 2, explorer, ..Settings::default() };
+    Run::new(path, settings).unwrap().advance(1).unwrap();
+}
+
 #[test]
 fn broken_slices_are_caught() {
     let ladder = GaussianLadder::uneven(2);

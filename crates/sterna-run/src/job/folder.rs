@@ -42,6 +42,11 @@ impl<'a> Folder<'a> {
         self.log(event, details)
     }
 
+    /// What comes before the first checkpoint; an error ends the run.
+    pub fn prepare<T>(&self, work: impl FnOnce() -> Result<T, JobError>) -> Result<T, JobError> {
+        work().inspect_err(|error| self.observer.end(State::Failed(error.to_string())))
+    }
+
     /// Draws of a run that starts.
     pub fn new_draws(&self, work: &Work) -> Result<StoredDraws, JobError> {
         let (dim, ensembles) = work.shape();

@@ -35,11 +35,13 @@ impl Work {
         plan: Plan,
         engine: Option<Arc<dyn MakeEngine>>,
     ) -> Result<Self, JobError> {
-        let config = resolve_chains(&problem, config, &plan.path)?;
-        let about = about(&problem, &config, plan.steps);
-        let run = Run::accelerated(plan.path, config.settings(&problem)?, plan.acceleration)?;
-        let run = with_engine(run, engine)?;
-        Ok(Self { problem, config, about, run, times: Times::default(), block: 1 })
+        caught(|| {
+            let config = resolve_chains(&problem, config, &plan.path)?;
+            let about = about(&problem, &config, plan.steps);
+            let run = Run::accelerated(plan.path, config.settings(&problem)?, plan.acceleration)?;
+            let run = with_engine(run, engine)?;
+            Ok(Self { problem, config, about, run, times: Times::default(), block: 1 })
+        })
     }
 
     pub fn restore(
@@ -50,21 +52,19 @@ impl Work {
         times: Times,
         state: &[u8],
     ) -> Result<Self, JobError> {
-        let about = about(&problem, &config, plan.steps);
-        let run = Run::restore(plan.path, config.settings(&problem)?, plan.acceleration, state)?;
-        let run = with_engine(run, engine)?;
-        Ok(Self { problem, config, about, run, times, block: 1 })
+        caught(|| {
+            let about = about(&problem, &config, plan.steps);
+            let run = Run::restore(plan.path, config.settings(&problem)?, plan.acceleration, state)?;
+            let run = with_engine(run, engine)?;
+            Ok(Self { problem, config, about, run, times, block: 1 })
+        })
     }
 
     /// Advances by a block, so that progress shows and an interruption is heard.
     pub fn advance(&mut self, observer: &mut dyn Observer) -> Result<(), JobError> {
         let (stage, _, _) = self.run.progress();
         let clock = Stopwatch::start();
-        // What a panic leaves behind is thrown away: the run goes on from its last checkpoint.
-        let run = AssertUnwindSafe(&mut self.run);
-        let block = self.block;
-        catch_unwind(move || { run }.advance(block))
-            .map_err(|e| JobError::Panicked(panic_message(&*e)))??;
+        caught(|| Ok(self.run.advance(self.block)?))?;
         let spent = clock.stop();
         match stage {
             Stage::Tuning(_) | Stage::Retuning(_) => self.times.tuning += spent,
@@ -143,6 +143,12 @@ fn with_engine(run: Run, engine: Option<Arc<dyn MakeEngine>>) -> Result<Run, Job
         Some(maker) => run.with_engine(maker)?,
         None => run,
     })
+}
+
+/// A panic of the target or a transport, as an error. What it leaves behind is thrown away: the run goes on from its last
+/// checkpoint, or begins again.
+fn caught<T>(work: impl FnOnce() -> Result<T, JobError>) -> Result<T, JobError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|e| Err(JobError::Panicked(panic_message(&*e))))
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

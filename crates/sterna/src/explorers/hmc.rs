@@ -159,8 +159,9 @@ impl Explorer for Hmc {
             return wrong("Hmc.steps", self.steps.to_string(), cure);
         }
         const { assert!(60 * SLOTS <= EXPLORER_SLOTS) };
-        if self.leapfrog_steps == 0 {
-            return wrong("Hmc.leapfrog_steps", "0".into(), "at least 1 leapfrog step is needed");
+        if self.leapfrog_steps == 0 || self.leapfrog_steps > 10_000 {
+            let cure = "between 1 and 10000 leapfrog steps a move are possible";
+            return wrong("Hmc.leapfrog_steps", self.leapfrog_steps.to_string(), cure);
         }
         match &self.step_size {
             StepSize::Fixed(s) if is_bad(s) => {

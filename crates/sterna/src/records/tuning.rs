@@ -24,12 +24,15 @@ pub struct TuningRecord {
     scratch: Scratch,
 }
 
+/// Iterations that have their memory from the start; those of a longer round get it as they come.
+const MOST_RESERVED: usize = 1 << 16;
+
 impl TuningRecord {
     /// Nothing yet.
     pub fn new(copies: usize, chains: usize, dim: usize, iterations: usize) -> Self {
         Self {
             counts: Counts::new(copies, chains),
-            slopes: vec![Vec::with_capacity(iterations); copies * chains],
+            slopes: (0..copies * chains).map(|_| Vec::with_capacity(iterations.min(MOST_RESERVED))).collect(),
             score_squares: Batch::zeros(copies * chains, dim),
             sums: [0, 1].map(|_| Batch::zeros(copies * chains, dim)),
             row_betas: vec![0.0; copies * chains],

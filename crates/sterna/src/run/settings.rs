@@ -2,7 +2,7 @@
 
 use crate::explorer::Explorer;
 use crate::explorers::Hmc;
-use crate::{Error, Result};
+use crate::{Error, Result, Streams};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -17,6 +17,9 @@ pub enum Criterion {
     /// Nothing: the path's first schedule stays, and only step sizes adapt.
     Fixed,
 }
+
+/// Iterations that a stage may have, 2⁴⁴. All stages together stay below 2⁴⁸, where the random numbers' count ends.
+const MOST_ITERATIONS: u64 = 1 << 44;
 
 /// Everything that defines a run, apart from the path.
 ///
@@ -115,12 +118,9 @@ impl Settings {
         if self.ensembles == 0 {
             return wrong("Settings.ensembles", "0".into(), "at least 1 ensemble is needed");
         }
-        if (self.ensembles * self.chains) as u64 > u64::from(u32::MAX) {
-            let cure = "there are too many replicas to number";
-            return wrong("Settings.ensembles", self.ensembles.to_string(), cure);
-        }
+        self.check_replicas()?;
         self.explorer.check(self.chains, self.rounds)?;
-        if self.rounds > 0 && self.round_burn_in + 2 > self.round_iterations {
+        if self.rounds > 0 && self.round_burn_in.saturating_add(2) > self.round_iterations {
             let cure = "a tuning round must be longer than its burn-in by at least 2 iterations";
             return wrong("Settings.round_iterations", self.round_iterations.to_string(), cure);
         }
@@ -131,6 +131,7 @@ impl Settings {
             let cure = "between 1 and 20 rounds are possible, each with twice the samples of the one before";
             return wrong("Settings.fits", self.fits.to_string(), cure);
         }
+        self.check_length()?;
         if self.iterations == 0 {
             return wrong("Settings.iterations", "0".into(), "at least 1 iteration is needed");
         }
@@ -145,5 +146,47 @@ impl Settings {
             );
         }
         Ok(())
+    }
+
+    /// A replica's number keys its random numbers, and has 32 bits.
+    fn check_replicas(&self) -> Result<()> {
+        let (chains, ensembles) = (self.chains, self.ensembles);
+        if chains.checked_mul(ensembles).is_some_and(|replicas| u32::try_from(replicas).is_ok()) {
+            return Ok(());
+        }
+        let cure =
+            "chains times ensembles are at most 4294967295 replicas: give fewer chains, or fewer ensembles";
+        Err(match ensembles {
+            1 => Error::setting("Settings.chains", chains, cure),
+            _ => Error::setting("Settings.ensembles", format!("{ensembles} of {chains} chains"), cure),
+        })
+    }
+
+    /// Counts of iterations can be added up, and doubled as often as there are fits.
+    fn check_length(&self) -> Result<()> {
+        let tuning = self.round_iterations.saturating_mul(self.rounds.max(1) as u64);
+        let fitting = self.collect.saturating_mul(1 << self.fits);
+        let stages = [
+            ("Settings.round_iterations", self.round_iterations, tuning),
+            ("Settings.collect", self.collect, fitting),
+            ("Settings.burn_in", self.burn_in, self.burn_in),
+            ("Settings.iterations", self.iterations, self.iterations),
+        ];
+        for (setting, given, in_all) in stages {
+            if in_all > MOST_ITERATIONS {
+                let cure = "a stage has at most 17592186044416 iterations, all its rounds together";
+                return Err(Error::setting(setting, given, cure));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a target of dimension `dim` can be sampled.
+    pub fn check_dimension(dim: usize) -> Result<()> {
+        const { assert!(Streams::MOST_NORMALS == 131_072) };
+        match dim > Streams::MOST_NORMALS {
+            true => Err(Error::setting("Target.dim", dim, "a target has at most 131072 coordinates")),
+            false => Ok(()),
+        }
     }
 }
