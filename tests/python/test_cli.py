@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -183,3 +184,42 @@ def test_targets_are_listed():
     assert done.returncode == 0
     for kind in ("gmm", "dw4", "many-well", "normal", "funnel", "banana"):
         assert kind in done.stdout
+
+
+def test_a_folder_without_a_run_says_how_to_begin_one(tmp_path):
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "config.toml").write_text("[target]\nkind = 'gmm'\n")
+    for folder in (tmp_path / "nowhere", tmp_path, foreign):
+        done = sterna("resume", folder)
+        assert done.returncode == 2 and f"{folder} holds no run; begin one with: sterna run" in done.stderr, done.stderr
+    assert [file.name for file in foreign.iterdir()] == ["config.toml"] and not (tmp_path / "nowhere").exists()
+
+
+def test_the_report_of_a_broken_folder_says_what_helps(normal, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(normal[0], folder)
+    (folder / "traces.json").unlink()
+    for chart in ("index-process", "round-trips", "works", "energies", "tuning-barrier", "tuning-steps"):
+        done = sterna("report", folder, "--chart", chart)
+        assert done.returncode == 2 and "needs traces.json, which this folder lacks" in done.stderr, done.stderr
+    (folder / "summary.json").write_text("{")
+    done = sterna("report", folder)
+    assert done.returncode == 2 and f"sterna resume {folder} writes it again" in done.stderr
+    shutil.rmtree(folder / "checkpoint")
+    done = sterna("report", folder)
+    assert done.returncode == 2 and "sterna resume" not in done.stderr and "another --out" in done.stderr
+
+
+@pytest.mark.parametrize("settings, part", [
+    (["target.kind=own"], "docs/book/rust-target.md"),
+    (["accelerator.kind=flow", "accelerator.steps=0"], "it must be 1"),
+    (["target.kind=alanine-dipeptide", "accelerator.kind=diffusion"], "is not for molecules"),
+    (["target.kind=alanine-dipeptide", "target.temperature=0"], "target.temperature = 0"),
+    (["explorer.step_size=[0.1]"], "explorer.step_size has 1 number; 10 chains need 10"),
+    (["run.checkpoint_seconds=nan"], "finite and not negative"),
+    (["schedule.criterion=3"], "schedule.criterion = 3 is not known; known are"),
+])
+def test_messages_speak_of_the_config(tmp_path, settings, part):
+    done = sterna("run", "--out", tmp_path / "run", *[word for entry in settings for word in ("--set", entry)])
+    assert done.returncode == 2 and part in done.stderr, done.stderr

@@ -229,6 +229,12 @@ fn run(arguments: &RunArgs) -> Result<(), JobError> {
 }
 
 fn resume(arguments: &ResumeArgs) -> Result<(), JobError> {
+    if !sterna_run::checkpoint::has_begun(&arguments.folder) {
+        let folder = arguments.folder.display();
+        return Err(JobError::Config(format!(
+            "{folder} holds no run; begin one with: sterna run my.toml --out {folder}"
+        )));
+    }
     let changes = job::Changes { iterations: arguments.iterations, threads: arguments.threads };
     let mut bar = Bar::new();
     let summary = job::resume(&arguments.folder, &changes, &mut bar);

@@ -157,7 +157,10 @@ fn steps(
     if allowed.contains(&steps) {
         return Ok(steps);
     }
-    let reason = format!("it must lie between {} and {}", allowed.start(), allowed.end());
+    let reason = match (allowed.start(), allowed.end()) {
+        (least, most) if least == most => format!("it must be {least}"),
+        (least, most) => format!("it must lie between {least} and {most}"),
+    };
     Err(JobError::combination("accelerator.steps", steps, format!("for kind = \"{kind}\""), reason))
 }
 

@@ -193,7 +193,17 @@ impl Store {
 
 /// Whether a folder holds a run: one that another must not overwrite.
 pub fn is_taken(run_folder: &Path) -> bool {
-    run_folder.join("summary.json").exists() || run_folder.join("checkpoint/state").exists()
+    run_folder.join("summary.json").exists() || is_in(run_folder)
+}
+
+/// Whether a folder holds a checkpoint.
+pub fn is_in(run_folder: &Path) -> bool {
+    run_folder.join("checkpoint/state").exists()
+}
+
+/// Whether a run began in a folder; it may have stopped before its first checkpoint.
+pub fn has_begun(run_folder: &Path) -> bool {
+    run_folder.join("config.toml").exists() && (is_taken(run_folder) || run_folder.join("log.jsonl").exists())
 }
 
 #[cfg(test)]

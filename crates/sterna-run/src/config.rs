@@ -87,8 +87,11 @@ impl Config {
         let mut table: toml::Table = toml::from_str(text).map_err(|e| JobError::Text(e.to_string()))?;
         for (key, value) in overrides {
             set(&mut table, key, value)?;
-            config = table.clone().try_into().map_err(|error| {
-                let message = errors::explain(&error, None);
+            config = table.clone().try_into().map_err(|error: toml::de::Error| {
+                let message = match errors::wants_word(error.message()) {
+                    true => errors::explain(&error, Some(key), as_word(&mut table, key, value).as_deref()),
+                    false => errors::explain(&error, None, None),
+                };
                 JobError::Text(format!("--set {key}={value}: {message}"))
             })?;
         }
@@ -161,7 +164,11 @@ impl Config {
         };
         let seconds = self.run.checkpoint_seconds;
         if !(seconds >= 0.0 && seconds.is_finite()) {
-            return Err(JobError::setting("run.checkpoint_seconds", seconds, "it must not be negative"));
+            return Err(JobError::setting(
+                "run.checkpoint_seconds",
+                seconds,
+                "it must be finite and not negative",
+            ));
         }
         let on_molecule = problem.molecule.is_some();
         let mut settings = Settings {
@@ -208,6 +215,13 @@ fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), JobError> 
     Ok(())
 }
 
+/// What serde says of an override once its value is a string.
+fn as_word(table: &mut toml::Table, key: &str, value: &str) -> Option<String> {
+    set(table, key, &format!("'{value}'")).ok()?;
+    let read: Result<Config, _> = table.clone().try_into();
+    Some(read.err()?.message().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,7 +247,29 @@ mod tests {
             ("[chains]\ncount = 1", &[], &["chains.count", "1", "at least 2"]),
             ("[chains]\ncount = \"many\"", &[], &["chains.count", "many", "\"auto\""]),
             ("[explorer]\nstep_size = -0.5", &[], &["explorer.step_size", "-0.5", "positive"]),
-            ("[explorer]\nstep_size = [0.1]", &[], &["explorer.step_size", "per chain"]),
+            ("[explorer]\nstep_size = [0.1]", &[], &["explorer.step_size has 1 number; 10 chains need 10"]),
+            ("[explorer]\nkind = \"mala\"\nstep_size = [0.1, 0.2]", &[], &["has 2 numbers; 10 chains"]),
+            (
+                "[run]\ncheckpoint_seconds = nan",
+                &[],
+                &["run.checkpoint_seconds = NaN", "finite", "not negative"],
+            ),
+            ("chains = 3", &[], &["integer `3`, expected a table"]),
+            ("run = 3", &[], &["integer `3`, expected a table"]),
+            ("explorer = 3", &[], &["integer `3`, expected a table"]),
+            ("[target]\nkind = \"normal\"\nmean = \"x\"", &[], &["expected a number or a list of numbers"]),
+            ("", &[("target.mean", "x")], &["expected a number or a list of numbers"]),
+            ("[training]\nclip = \"x\"", &[], &["line 2", "expected a number"]),
+            ("", &[("run.thin", "-2")], &["integer `-2`, expected a whole number from 0 up", "run.thin"]),
+            (
+                "",
+                &[("schedule.criterion", "3")],
+                &["schedule.criterion = 3 is not known; known are \"barrier\""],
+            ),
+            ("", &[("accelerator.integrator", "3")], &["accelerator.integrator = 3 is not known"]),
+            ("[schedule]\ncriterion = 3", &[], &["line 2", "schedule.criterion = 3 is not known"]),
+            ("[network]\npreset = true", &[], &["network.preset = true is not known", "\"paper\""]),
+            ("[accelerator]\nintegrator = 3", &[], &["accelerator.integrator = 3 is not known", "\"euler\""]),
             ("[explorer]\nkind = \"slice\"\nwidth = 0.0", &[], &["explorer.width = 0", "positive"]),
             ("[schedule]\niterations = 50", &[], &["schedule.iterations", "50", "longer than its burn-in"]),
             ("[run]\nthin = 0", &[], &["run.thin", "0"]),
@@ -263,7 +299,7 @@ mod tests {
                 &["line 3", "accelerator.integrator = \"eulr\" is not known", "Did you mean \"euler\"?"],
             ),
             ("[target]\ndim = \"ten\"", &["line 2, column 7", "invalid type", "^^^^^"]),
-            ("[target]\nkind = 3", &["line 2, column 8", "invalid type"]),
+            ("[target]\nkind = 3", &["line 2, column 8", "target.kind = 3 is not known; known are \"gmm\""]),
             (
                 "[target]\nkind = \"gnm\"",
                 &["line 2, column 8", "target.kind = \"gnm\"", "Did you mean \"gmm\"?"],
@@ -280,11 +316,28 @@ mod tests {
             ("[accelerator]\ntransport = \"a\"", &["accelerator.transport", "\"flow\"", "not \"none\""]),
             // All faults at once.
             ("seed = -1\n[chains]\ncount = 'some'\nensembles = -2", &["line 1", "line 3", "line 4", "-2"]),
+            ("[chans]\ncount = 3\n[run]\nthin = -1", &["line 1", "`chains`?", "line 4", "`-1`"]),
         ] {
             let message = message(text, &[]);
             for part in parts {
                 assert!(message.contains(part), "{message:?} does not say {part:?}");
             }
+        }
+    }
+
+    /// What is wrong in one place is told once, however the text says where it is.
+    #[test]
+    fn one_fault_is_one_message() {
+        for text in [
+            "run.thin = -1\nrun.burn_in = 3",
+            "run = { thin = -1, burn_in = 3 }",
+            "run = { thin = -1 }\n[chains]\ncount = 4",
+            "[chans]\ncount = 3\n[chains]\ncount = 4",
+            "chans.count = 3",
+            "[target]\nkind = 3\ndim = 2",
+        ] {
+            let message = message(text, &[]);
+            assert_eq!(message.matches("TOML parse error").count(), 1, "{message}");
         }
     }
 

@@ -27,6 +27,11 @@ pub trait Kind {
         None
     }
 
+    /// Step sizes, where it has one for each chain.
+    fn step_sizes(&self) -> Option<&[f64]> {
+        None
+    }
+
     /// Molecules: Metropolis moves of each iteration that turn a torsion.
     fn torsion_moves(&self) -> usize {
         0
@@ -56,6 +61,13 @@ impl ExplorerKind {
             if self.role().masses() == Some(Masses::Atoms) {
                 return Err(JobError::of_molecules("explorer.masses = \"atoms\"", kind));
             }
+        }
+        if let Some(sizes) = self.role().step_sizes().filter(|sizes| sizes.len() != settings.chains) {
+            let (found, chains) = (sizes.len(), settings.chains);
+            return Err(JobError::Config(format!(
+                "explorer.step_size has {found} number{}; {chains} chains need {chains}",
+                if found == 1 { "" } else { "s" }
+            )));
         }
         settings.explorer = self.role().moves();
         Ok(())

@@ -64,9 +64,13 @@ pub fn page(folder: &Path) -> Result<String, JobError> {
 /// One chart of a run folder's report as a file of its own, light or dark as the reader prefers; of several to choose
 /// from, the one that the page shows first.
 pub fn drawing(folder: &Path, id: &str) -> Result<String, JobError> {
-    let folder = Folder::read(folder)?;
+    let (path, folder) = (folder, Folder::read(folder)?);
     let figures: Vec<_> = sections::all(&folder).into_iter().flat_map(|section| section.figures).collect();
     let names: Vec<&str> = figures.iter().map(|figure| figure.id()).collect();
+    if folder.traces.is_none() && sections::FROM_TRACES.contains(&id) && !names.contains(&id) {
+        let why = if path.join("traces.json").exists() { "cannot be read" } else { "this folder lacks" };
+        return Err(JobError::Config(format!("the chart \"{id}\" needs traces.json, which {why}")));
+    }
     known("chart", id, &names)?;
     let figure = figures.iter().find(|figure| figure.id() == id).expect("a known chart");
     Ok(figure.svg())

@@ -21,6 +21,7 @@ pub use times::{Spent, Stages, Time, Times};
 pub use training::Training;
 
 use crate::alarms::{Alarm, Code, Evidence};
+use crate::checkpoint;
 use crate::chemistry::{Molecule, Observed};
 use crate::error::JobError;
 use crate::problem::Observable;
@@ -33,6 +34,9 @@ use sterna::run::{Results, Run, Stage};
 /// The number of this version's summaries. A new field that readers may miss does not raise it; one that changes its
 /// name or its meaning does.
 pub const SCHEMA: u32 = 1;
+
+/// What is said of a text that is cut short or something else altogether.
+const NO_SUMMARY: &str = "it is no summary of a run";
 
 /// What a run found, field by field as `summary.json` has it; groups of fields lie side by side in the file. NaN and
 /// the infinities are null there and NaN when read back.
@@ -169,7 +173,19 @@ impl Summary {
             )));
         }
         let text = fs::read_to_string(&path).map_err(JobError::file("read", &path))?;
-        Self::parse(&text).map_err(|why| JobError::Config(format!("{}: {why}", path.display())))
+        Self::parse(&text).map_err(|why| {
+            let cure = match why.starts_with(NO_SUMMARY) {
+                false => String::new(),
+                true if checkpoint::is_in(folder) => {
+                    format!("; sterna resume {} writes it again from the checkpoint", folder.display())
+                }
+                true => {
+                    "; without a checkpoint it cannot be made again: run its config.toml with another --out"
+                        .into()
+                }
+            };
+            JobError::Config(format!("{}: {why}{cure}", path.display()))
+        })
     }
 
     /// Reads the file's text, or says why it cannot.
@@ -179,9 +195,7 @@ impl Summary {
             schema: Option<u32>,
             sterna: Option<String>,
         }
-        let origin: Origin = serde_json::from_str(text).map_err(|e| {
-            format!("it is no summary of a run ({e}); `sterna resume` writes it again from the checkpoint")
-        })?;
+        let origin: Origin = serde_json::from_str(text).map_err(|e| format!("{NO_SUMMARY} ({e})"))?;
         let version = origin.sterna.map_or("an unknown version of sterna".into(), |v| format!("sterna {v}"));
         let schema = origin.schema.unwrap_or(0);
         if schema > SCHEMA {

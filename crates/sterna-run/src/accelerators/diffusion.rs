@@ -3,7 +3,7 @@
 use super::networks::{APART, Shape, better_of, impossible, particles, size, training};
 use super::{Kind, Plan, Planned, kept, refuse_transport, steps};
 use crate::config::TargetKind;
-use crate::error::{JobError, known};
+use crate::error::JobError;
 use crate::references::{Density, Ground};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -49,8 +49,11 @@ impl Kind for Diffusion {
     fn plan(&self, job: &Planned) -> Result<Plan, JobError> {
         let Ground::Density(density) = &job.ground else {
             refuse_transport(&self.transport)?;
-            known("accelerator.kind", "diffusion", &["none", "scaling", "affine", "flow", "cmcd"])?;
-            unreachable!("it is none of these")
+            return Err(JobError::Config(
+                "accelerator.kind = \"diffusion\" is not for molecules; theirs are \"none\", \"scaling\", \"affine\", \
+                 \"flow\" and \"cmcd\""
+                    .into(),
+            ));
         };
         if let Some(file) = &self.transport {
             if self.score.is_some() {

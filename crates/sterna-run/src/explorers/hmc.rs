@@ -55,6 +55,10 @@ impl Kind for Hmc {
         Some(self.masses)
     }
 
+    fn step_sizes(&self) -> Option<&[f64]> {
+        self.step_size.each()
+    }
+
     fn torsion_moves(&self) -> usize {
         self.torsion_moves
     }

@@ -52,6 +52,10 @@ impl Kind for Mala {
         Some(self.masses)
     }
 
+    fn step_sizes(&self) -> Option<&[f64]> {
+        self.step_size.each()
+    }
+
     fn torsion_moves(&self) -> usize {
         self.torsion_moves
     }

@@ -26,6 +26,14 @@ impl StepSizeConfig {
             (Self::Adapt, Adaptation::Acceptance) => StepSize::Adapt { acceptance },
         }
     }
+
+    /// One for each chain, where there is.
+    pub(super) fn each(&self) -> Option<&[f64]> {
+        match self {
+            Self::Each(sizes) => Some(sizes),
+            Self::One(_) | Self::Adapt => None,
+        }
+    }
 }
 
 impl Serialize for StepSizeConfig {

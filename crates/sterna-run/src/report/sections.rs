@@ -13,6 +13,17 @@ use super::figure::Figure;
 use super::format::escape;
 use super::load::Folder;
 
+/// Charts that are drawn from `traces.json`.
+pub const FROM_TRACES: [&str; 7] = [
+    "index-process",
+    "round-trips",
+    "works",
+    "energies",
+    "tuning-barrier",
+    "tuning-steps",
+    "pair-plot-exact",
+];
+
 /// A part of the page with its own heading.
 pub struct Section {
     /// Where links lead.

@@ -62,7 +62,12 @@ pub(super) fn problem(molecule: Molecule) -> Problem {
 
 /// A molecule that cannot be had is wrong input.
 pub(super) fn refused(error: MoleculeError) -> JobError {
-    JobError::Config(error.to_string())
+    match error {
+        MoleculeError::Temperature(kelvin) => {
+            JobError::setting("target.temperature", kelvin, "it must be positive and finite, in kelvin")
+        }
+        error => JobError::Config(error.to_string()),
+    }
 }
 
 pub(super) fn check_dimension(given: Option<usize>, molecule: &Molecule) -> Result<(), JobError> {

@@ -27,7 +27,8 @@ impl Kind for Own {
     fn problem(&self) -> Result<Problem, JobError> {
         Err(JobError::Config(format!(
             "target.kind = \"own\": the target \"{}\" lives in the program that made this config, not in this one; \
-             start that program again, which goes on with Job::start_or_resume or Job::resume",
+             start that program again, which goes on with Job::start_or_resume or Job::resume \
+             (docs/book/rust-target.md shows how to write one)",
             self.name
         )))
     }
