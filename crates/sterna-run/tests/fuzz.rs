@@ -38,12 +38,67 @@ fn corpus(kind: &str) -> PathBuf {
 }
 
 fn files(kind: &str) -> Vec<Vec<u8>> {
-    // Of binary files there are those that the tests make, and what libFuzzer found beside.
+    // Beside the files that the tests make, what libFuzzer found.
     let Ok(folder) = std::fs::read_dir(corpus(kind)) else { return Vec::new() };
     let mut paths: Vec<_> = folder.map(|e| e.unwrap().path()).collect();
     paths.sort();
     paths.iter().map(|p| std::fs::read(p).unwrap()).collect()
 }
+
+/// Configs of several kinds, to begin with beside the default: all can be read, not all can be planned.
+const CONFIGS: [&str; 3] = [
+    r#"seed = 1
+[target]
+kind = "gmm"
+[chains]
+count = 12
+ensembles = 4
+[run]
+iterations = 50000
+"#,
+    r#"threads = 2
+[target]
+kind = "normal"
+dim = 3
+precision = [1.0, 2.5, 1e3]
+mean = -0.5
+[reference]
+scale = 2.0
+[chains]
+count = "auto"
+[explorer]
+kind = "mala"
+step_size = [0.1, 0.2, 0.3]
+acceptance = 0.6
+[schedule]
+criterion = "rejection"
+[accelerator]
+kind = "cmcd"
+drift = "exact"
+noise = 0.2
+"#,
+    r#"[target]
+kind = "many-well"
+dim = 8
+[accelerator]
+kind = "diffusion"
+score = "exact"
+steps = 5
+integrator = "euler"
+[network]
+preset = "paper"
+layers = 3
+width = 64
+[training]
+collect = 500
+rounds = 2
+loss = "log-variance"
+guard = false
+[run]
+thin = 10
+checkpoint_seconds = 5.0
+"#,
+];
 
 /// Saved states of all stages of the small run, and one whole checkpoint.
 fn checkpoints() -> Vec<Vec<u8>> {
@@ -120,10 +175,10 @@ fn mutate(stream: &mut RowStream, seeds: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "`./check --full` asks for more")]
-fn drive(kind: &str, made: Vec<Vec<u8>>, target: fn(&[u8]) -> bool) {
+fn drive(kind: &str, others: &[Vec<u8>], made: Vec<Vec<u8>>, target: fn(&[u8]) -> bool) {
     let mutations: u64 = std::env::var("STERNA_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
     assert!(made.iter().all(|data| target(data)), "a good {kind} was refused");
-    let seeds = [files(kind), made].concat();
+    let seeds = [files(kind), others.to_vec(), made].concat();
     assert!(seeds.len() > 1);
     let streams = Streams::new(11);
     let mut slowest = Duration::ZERO;
@@ -145,20 +200,21 @@ fn drive(kind: &str, made: Vec<Vec<u8>>, target: fn(&[u8]) -> bool) {
 
 #[test]
 fn configs_never_panic() {
-    drive("config", vec![Config::default().to_toml().into_bytes()], fuzz::config);
+    let others = CONFIGS.map(|text| text.as_bytes().to_vec());
+    drive("config", &others, vec![Config::default().to_toml().into_bytes()], fuzz::config);
 }
 
 #[test]
 fn checkpoints_never_panic() {
-    drive("checkpoint", checkpoints(), fuzz::checkpoint);
+    drive("checkpoint", &[], checkpoints(), fuzz::checkpoint);
 }
 
 #[test]
 fn weights_never_panic() {
-    drive("weights", weights(), fuzz::weights);
+    drive("weights", &[], weights(), fuzz::weights);
 }
 
-/// Writes the binary part of the corpus for libFuzzer to begin with: `cargo test -p sterna-run --test fuzz -- --ignored`.
+/// Writes the corpus for libFuzzer to begin with: `cargo test -p sterna-run --test fuzz -- --ignored`.
 #[test]
 #[ignore = "writes into the source tree"]
 fn write_corpus() {
@@ -166,6 +222,9 @@ fn write_corpus() {
         std::fs::create_dir_all(corpus(kind)).unwrap();
         std::fs::write(corpus(kind).join(name), data).unwrap();
     };
+    for (i, text) in CONFIGS.iter().enumerate() {
+        write("config", format!("{i:02}.toml"), text.as_bytes());
+    }
     let all = checkpoints();
     for (i, data) in all.iter().enumerate().filter(|(i, _)| i % 4 == 0 || *i + 1 == all.len()) {
         write("checkpoint", format!("{i:02}"), data);
