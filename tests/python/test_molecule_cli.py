@@ -217,7 +217,7 @@ def test_overlapping_atoms_have_no_density(tmp_path):
 
 
 @pytest.mark.parametrize("settings, said", [
-    ({"target.temperature": "-5.0"}, "temperature = -5 K"),
+    ({"target.temperature": "-5.0"}, "target.temperature = -5"),
     ({"target.dim": "10"}, "63 coordinates"),
     ({"target.system": "a.xml"}, "built in"),
     ({"target.kind": "molecule"}, "target.system"),
