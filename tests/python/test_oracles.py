@@ -11,8 +11,7 @@ from sterna_cli import ROOT, example
 
 @pytest.mark.parametrize("script, judged", [
     ("crates/sterna-neural/tests/oracle.py", "oracle"),
-    ("scripts/molecule/check_against_openmm.py", "evaluate"),
-    ("scripts/molecule/check_trajectory.py", "trajectory"),
+    ("scripts/molecule/check.py", "conformations"),
 ])
 def test_agrees(script, judged):
     built = {**os.environ, "STERNA_EXAMPLE": str(example(judged))}

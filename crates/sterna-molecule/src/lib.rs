@@ -12,7 +12,6 @@
 //!
 //! Units are OpenMM's: nm, kJ/mol, radian, dalton, elementary charge, kelvin.
 
-mod alanine_dipeptide;
 mod backbone;
 mod bond_graph;
 mod error;
@@ -20,9 +19,7 @@ mod fits;
 mod force_field;
 mod geometry;
 mod internal;
-mod internal_gradient;
 mod internal_kernel;
-mod internal_tree;
 mod kernel;
 mod lane_math;
 mod mean_free;
@@ -36,9 +33,7 @@ mod topology;
 mod torsion_moves;
 mod trajectory;
 mod transports;
-mod turns;
 
-pub use alanine_dipeptide::alanine_dipeptide;
 pub use backbone::{Backbone, Residue};
 pub use bond_graph::TorsionKind;
 pub use error::MoleculeError;
@@ -47,7 +42,7 @@ pub use force_field::{Energy, ForceField};
 pub use geometry::{Basin, ChiralCentre, dihedral, distance};
 pub use internal::{Coordinate, CoordinateKind, InternalCoordinates};
 pub use mean_free::MeanFree;
-pub use molecule::Molecule;
+pub use molecule::{Molecule, alanine_dipeptide};
 pub use positions::read_positions;
 pub use system::{Angle, BOLTZMANN, Bond, COULOMB, Exception, Particle, System, Torsion};
 pub use tempered::TemperedPath;

@@ -236,3 +236,15 @@ impl Target for Molecule {
         Ok(())
     }
 }
+
+const ALANINE_SYSTEM: &str = include_str!("../assets/system.xml");
+const ALANINE_TOPOLOGY: &str = include_str!("../assets/topology.pdb");
+
+/// Alanine dipeptide, ACE-ALA-NME, in vacuum with amber14/protein.ff14SB at `temperature` (K): the paper's molecule (§6.5),
+/// built in. 22 atoms, 63 coordinates without the centre of mass. It starts in
+/// its lowest minimum (C7eq).
+pub fn alanine_dipeptide(temperature: f64) -> Result<Molecule, MoleculeError> {
+    let system = System::from_xml(ALANINE_SYSTEM)?;
+    let (topology, positions) = Topology::from_pdb("the built-in alanine dipeptide", ALANINE_TOPOLOGY)?;
+    Ok(Molecule::new(system, &positions, temperature)?.with_topology(topology))
+}

@@ -9,7 +9,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::host::HostFunction;
 use crate::op::{Op, Rows, Shape};
 
 /// Position of a value in its graph.
@@ -249,4 +248,15 @@ impl<'g> Value<'g> {
     pub fn cols(self) -> usize {
         self.shape().cols
     }
+}
+
+/// A function of batch values that runs on the host in f64, inside a graph: a user's own target, for one. It is called with the whole batch at once.
+///
+/// A result for a row must depend on that row alone.
+pub trait HostFunction: Send + Sync {
+    /// Writes `rows` rows of the result; each input holds `rows` rows.
+    fn call(&self, rows: usize, inputs: &[&[f64]], output: &mut [f64]) -> crate::Result<()>;
+
+    /// The derivative rule: for each input gᵀ·∂y/∂input, or none where that vanishes.
+    fn pull_back<'g>(&self, inputs: &[Value<'g>], y: Value<'g>, g: Value<'g>) -> Vec<Option<Value<'g>>>;
 }

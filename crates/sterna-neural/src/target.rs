@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, Weak};
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal, dw4, funnel, many_well};
 use sterna::{Batch, Evaluation, Target};
 
+use crate::graph::HostFunction;
 use crate::graph::Value;
-use crate::host::HostFunction;
 use crate::particles::Particles;
 use crate::{Error, Result};
 

@@ -2,7 +2,6 @@
 
 mod finished;
 mod folder;
-mod pace;
 mod threads;
 mod work;
 

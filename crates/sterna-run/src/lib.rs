@@ -26,7 +26,6 @@ pub mod progress;
 pub mod references;
 pub mod report;
 pub mod reproduce;
-pub mod stopwatch;
 pub mod summary;
 pub mod targets;
 pub mod traces;

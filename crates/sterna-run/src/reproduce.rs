@@ -18,7 +18,6 @@ pub mod page;
 pub mod paper;
 pub mod plan;
 pub mod results;
-mod sheet;
 pub mod store;
 pub mod tables;
 

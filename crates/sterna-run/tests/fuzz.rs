@@ -38,12 +38,67 @@ fn corpus(kind: &str) -> PathBuf {
 }
 
 fn files(kind: &str) -> Vec<Vec<u8>> {
-    // Of binary files there are those that the tests make, and what libFuzzer found beside.
+    // Beside the files that the tests make, what libFuzzer found.
     let Ok(folder) = std::fs::read_dir(corpus(kind)) else { return Vec::new() };
     let mut paths: Vec<_> = folder.map(|e| e.unwrap().path()).collect();
     paths.sort();
     paths.iter().map(|p| std::fs::read(p).unwrap()).collect()
 }
+
+/// Good configs of several kinds, to begin with beside the default.
+const CONFIGS: [&str; 3] = [
+    r#"seed = 1
+[target]
+kind = "gmm"
+[chains]
+count = 12
+ensembles = 4
+[run]
+iterations = 50000
+"#,
+    r#"threads = 2
+[target]
+kind = "normal"
+dim = 3
+precision = [1.0, 2.5, 1e3]
+mean = -0.5
+[reference]
+scale = 2.0
+[chains]
+count = "auto"
+[explorer]
+kind = "mala"
+step_size = [0.1, 0.2, 0.3]
+acceptance = 0.6
+[schedule]
+criterion = "rejection"
+[accelerator]
+kind = "cmcd"
+drift = "exact"
+noise = 0.2
+"#,
+    r#"[target]
+kind = "many-well"
+dim = 8
+[accelerator]
+kind = "diffusion"
+score = "exact"
+steps = 5
+integrator = "euler"
+[network]
+preset = "paper"
+layers = 3
+width = 64
+[training]
+collect = 500
+rounds = 2
+loss = "log-variance"
+guard = false
+[run]
+thin = 10
+checkpoint_seconds = 5.0
+"#,
+];
 
 /// Saved states of all stages of the small run, and one whole checkpoint.
 fn checkpoints() -> Vec<Vec<u8>> {
@@ -145,7 +200,8 @@ fn drive(kind: &str, made: Vec<Vec<u8>>, target: fn(&[u8]) -> bool) {
 
 #[test]
 fn configs_never_panic() {
-    drive("config", vec![Config::default().to_toml().into_bytes()], fuzz::config);
+    let made = CONFIGS.map(String::from).into_iter().chain([Config::default().to_toml()]);
+    drive("config", made.map(String::into_bytes).collect(), fuzz::config);
 }
 
 #[test]
@@ -158,7 +214,7 @@ fn weights_never_panic() {
     drive("weights", weights(), fuzz::weights);
 }
 
-/// Writes the binary part of the corpus for libFuzzer to begin with: `cargo test -p sterna-run --test fuzz -- --ignored`.
+/// Writes the corpus for libFuzzer to begin with: `cargo test -p sterna-run --test fuzz -- --ignored`.
 #[test]
 #[ignore = "writes into the source tree"]
 fn write_corpus() {
@@ -166,6 +222,9 @@ fn write_corpus() {
         std::fs::create_dir_all(corpus(kind)).unwrap();
         std::fs::write(corpus(kind).join(name), data).unwrap();
     };
+    for (i, text) in CONFIGS.iter().enumerate() {
+        write("config", format!("{i:02}.toml"), text.as_bytes());
+    }
     let all = checkpoints();
     for (i, data) in all.iter().enumerate().filter(|(i, _)| i % 4 == 0 || *i + 1 == all.len()) {
         write("checkpoint", format!("{i:02}"), data);

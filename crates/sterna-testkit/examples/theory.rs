@@ -1,7 +1,7 @@
 //! Numbers and plots of `docs/theory.md`: what the paper proves, measured on ladders in closed form.
 //!
-//! `cargo run --release -p sterna-testkit --example theory [FOLDER]` writes a drawing of each item and `data.json`, a
-//! line of numbers for each, into FOLDER (`docs/theory` unless given). Seeds are fixed: the files do not change.
+//! `cargo run --release -p sterna-testkit --example theory [FOLDER]` writes the drawings of each topic, one
+//! below the other in a file, and `data.json`, a line of numbers for each item, into FOLDER (`docs/theory` unless given). Seeds are fixed: the files do not change.
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
@@ -38,25 +38,27 @@ fn main() -> Outcome<()> {
     let folder = std::env::args().nth(1).map_or(repository.join("docs/theory"), PathBuf::from);
     std::fs::create_dir_all(&folder)?;
     type Item = fn() -> (Value, Figure);
-    let items: [(&str, Item); 11] = [
-        ("rejection-estimators", rejection_estimators),
-        ("divergence-bounds", divergence_bounds),
-        ("round-trip-rate", round_trips),
-        ("barrier", barrier),
-        ("exact-log-z", exact_log_z),
-        ("ornstein-uhlenbeck", ornstein_uhlenbeck),
-        ("many-steps", many_steps),
-        ("extended-space", extended_space),
-        ("time-or-parallel", time_or_parallel),
-        ("noise-scaling", noise_scaling),
-        ("backward-sign", backward_sign),
+    let topics: [(&str, &[(&str, Item)]); 6] = [
+        (
+            "rejections",
+            &[("rejection-estimators", rejection_estimators), ("divergence-bounds", divergence_bounds)],
+        ),
+        ("ladders", &[("round-trip-rate", round_trips), ("barrier", barrier)]),
+        ("exact-log-z", &[("exact-log-z", exact_log_z)]),
+        ("steps", &[("ornstein-uhlenbeck", ornstein_uhlenbeck), ("many-steps", many_steps)]),
+        ("larger-space", &[("extended-space", extended_space), ("time-or-parallel", time_or_parallel)]),
+        ("langevin", &[("noise-scaling", noise_scaling), ("backward-sign", backward_sign)]),
     ];
     let mut lines = Vec::new();
-    for (name, item) in items {
-        let (numbers, figure) = item();
-        figure.draw(&folder.join(format!("{name}.svg")))?;
-        println!("{name}: {}", numbers["summary"].as_str().unwrap_or(""));
-        lines.push(format!("{name:?}: {numbers}"));
+    for (topic, items) in topics {
+        let mut drawings = Vec::new();
+        for (name, item) in items {
+            let (numbers, figure) = item();
+            drawings.push(figure.draw()?);
+            println!("{name}: {}", numbers["summary"].as_str().unwrap_or(""));
+            lines.push(format!("{name:?}: {numbers}"));
+        }
+        std::fs::write(folder.join(format!("{topic}.svg")), one_below_the_other(&drawings))?;
     }
     Ok(std::fs::write(folder.join("data.json"), format!("{{\n{}\n}}\n", lines.join(",\n")))?)
 }
@@ -885,25 +887,30 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 0, 0),
 ];
 
+/// Width and height of a drawing.
+const SIZE: (u32, u32) = (860, 520);
+
 impl Figure {
-    fn draw(&self, file: &Path) -> Outcome<()> {
+    /// As SVG.
+    fn draw(&self) -> Outcome<String> {
         let (x, y) = (self.x.from..self.x.to, self.y.from..self.y.to);
         match (self.x.log, self.y.log) {
-            (false, false) => self.draw_on(file, x, y),
-            (true, false) => self.draw_on(file, x.log_scale(), y),
-            (false, true) => self.draw_on(file, x, y.log_scale()),
-            (true, true) => self.draw_on(file, x.log_scale(), y.log_scale()),
+            (false, false) => self.draw_on(x, y),
+            (true, false) => self.draw_on(x.log_scale(), y),
+            (false, true) => self.draw_on(x, y.log_scale()),
+            (true, true) => self.draw_on(x.log_scale(), y.log_scale()),
         }
     }
 
-    fn draw_on<X, Y>(&self, file: &Path, x: X, y: Y) -> Outcome<()>
+    fn draw_on<X, Y>(&self, x: X, y: Y) -> Outcome<String>
     where
         X: AsRangedCoord<Value = f64>,
         Y: AsRangedCoord<Value = f64>,
         X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
         Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
     {
-        let root = SVGBackend::new(file, (860, 520)).into_drawing_area();
+        let mut svg = String::new();
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         root.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&root)
             .caption(self.title, ("sans-serif", 17))
@@ -956,8 +963,22 @@ impl Figure {
             .label_font(("sans-serif", 13))
             .draw()?;
         root.present()?;
-        Ok(())
+        drop((chart, root));
+        Ok(svg)
     }
+}
+
+/// Drawings in one.
+fn one_below_the_other(drawings: &[String]) -> String {
+    let (width, height) = (SIZE.0, SIZE.1 as usize);
+    let total = drawings.len() * height;
+    let mut out = format!(
+        "<svg width=\"{width}\" height=\"{total}\" viewBox=\"0 0 {width} {total}\" xmlns=\"http://www.w3.org/2000/svg\">\n"
+    );
+    for (i, drawing) in drawings.iter().enumerate() {
+        out += &drawing.replacen("<svg ", &format!("<svg y=\"{}\" ", i * height), 1);
+    }
+    out + "</svg>\n"
 }
 
 /// 0.25, 64, 1e-3: as short as it can be said.

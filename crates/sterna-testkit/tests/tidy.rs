@@ -151,6 +151,18 @@ fn tree() -> Vec<String> {
     all.iter().map(|path| path.strip_prefix(root()).unwrap().to_string_lossy().into_owned()).collect()
 }
 
+/// A tree that can be looked through: what belongs together is in one file. Skipped where there is no git to ask.
+#[test]
+fn the_tree_has_fewer_than_500_files() {
+    let asked = std::process::Command::new("git").arg("-C").arg(root()).arg("ls-files").output();
+    let Ok(answer) = asked else { return println!("skipped: there is no git") };
+    if !answer.status.success() {
+        return println!("skipped: this is no git repository");
+    }
+    let count = answer.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count();
+    assert!(count < 500, "{count} files");
+}
+
 /// What a document names between backticks is there: whole paths, or the end of one.
 #[test]
 fn documents_name_files_that_are_there() {

@@ -4,7 +4,6 @@ pub mod banana;
 pub mod dw4;
 pub mod funnel;
 pub mod gmm;
-mod gmm40_means;
 pub mod many_well;
 pub mod normal;
 

@@ -1,12 +1,10 @@
 //! The CPU: kernels for AVX-512, AVX2 and anything else, threads, and the execution of plans.
 
-mod aligned;
 mod group;
 mod memory;
 mod product;
 mod program;
 mod rows;
-mod share;
 mod simd;
 mod steps;
 mod update;

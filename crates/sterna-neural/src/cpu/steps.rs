@@ -1,8 +1,8 @@
 //! The steps of a plan, compiled: what the threads of a run share, and do to one block of rows.
 
 use super::Level;
-use super::aligned::Aligned;
 use super::group::{self, Cursor, Group};
+use super::memory::Aligned;
 use super::memory::Bases;
 use super::product::{self, Start};
 use super::rows;

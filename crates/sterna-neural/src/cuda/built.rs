@@ -8,8 +8,8 @@ use super::emit::{self, Source};
 use super::gpu::{Buffer, Gpu, Kernel, argument};
 use super::schedule::{Schedule, Spot, Terms, Work};
 use super::tiled;
+use crate::graph::HostFunction;
 use crate::graph::{Graph, Id, Value};
-use crate::host::HostFunction;
 use crate::{Real, Result};
 
 /// One entry of the launch order.

@@ -15,10 +15,9 @@ use crate::course::Lesson;
 use crate::diffusion_loss::Units;
 use crate::energy_model::EnergyNetwork;
 use crate::fit::into_library;
-use crate::judge::rejection_rates;
+use crate::judge::{Split, rejection_rates};
 use crate::parameters::{Layout, Parameters};
 use crate::recipe::{Field, HostBatches, PairChoice, Recipe, Way};
-use crate::split::Split;
 use crate::training::TrainingStreams;
 use crate::weights::to_bytes;
 

@@ -1,7 +1,6 @@
 //! A run folder at work: who writes which file.
 
 use super::Observer;
-use super::pace::Pace;
 use super::work::Work;
 use crate::checkpoint::{Description, Store};
 use crate::chemistry::{self, Observed};
@@ -18,7 +17,7 @@ use serde_json::json;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use sterna::run::Stage;
 
 /// Numbers of draws that wait in memory before they go to disk, at a checkpoint at the latest.
@@ -175,5 +174,31 @@ impl<'a> Folder<'a> {
             file.write_all(format!("{details}\n").as_bytes())
         };
         append().map_err(JobError::file("write", &path))
+    }
+}
+
+/// Due after the given seconds, and the later the longer it takes.
+struct Pace {
+    seconds: f64,
+    last: Instant,
+    cost: Duration,
+}
+
+impl Pace {
+    fn new(seconds: f64) -> Self {
+        Self { seconds, last: Instant::now(), cost: Duration::ZERO }
+    }
+
+    fn is_due(&self) -> bool {
+        // At most a twentieth of the time; with zero seconds as often as can be.
+        let wait = Duration::from_secs_f64(self.seconds).max(20 * self.cost);
+        self.seconds == 0.0 || self.last.elapsed() >= wait
+    }
+
+    fn time<T>(&mut self, job: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let out = job();
+        (self.last, self.cost) = (Instant::now(), begin.elapsed());
+        out
     }
 }

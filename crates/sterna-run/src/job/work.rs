@@ -6,7 +6,7 @@ use crate::chemistry::{self, Observed};
 use crate::config::{AcceleratorKind, Config, Count, word};
 use crate::error::JobError;
 use crate::problem::Problem;
-use crate::stopwatch::Stopwatch;
+use crate::summary::Stopwatch;
 use crate::summary::{About, Findings, Summary, Times};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,8 +1,10 @@
-//! What a run cost: evaluations, seconds, and whether the accelerator pays.
+//! What a run cost, training among it: evaluations, where the time went, and whether the accelerator pays.
 
-use super::{About, Setup, Time, Times, Training};
+use super::{About, Setup, number};
 use crate::payoff::{BreakEven, Payoff};
+use crate::process::processor_s;
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 use sterna::acceleration::FitReport;
 use sterna::run::{Results, Run};
 
@@ -79,6 +81,154 @@ impl Cost {
             time: Time::of(times, results.iterations),
             payoff,
             break_even,
+        }
+    }
+}
+
+/// The `training` of a summary: where a network was trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Training {
+    /// Steps of the optimiser, over all rounds.
+    pub steps: u64,
+    /// Mean loss of each twentieth of the last round's steps.
+    #[serde(deserialize_with = "number::list")]
+    pub losses: Vec<f64>,
+    /// Likewise of the steps that made the round-trip loss small, where there were any.
+    #[serde(deserialize_with = "number::list")]
+    pub fine_tuning_losses: Vec<f64>,
+    /// Of each pair with the transport, on samples that training did not see.
+    #[serde(deserialize_with = "number::list")]
+    pub rejection_rates: Vec<f64>,
+    /// Of each pair with plain swaps, on the same samples.
+    #[serde(deserialize_with = "number::list")]
+    pub plain_rejection_rates: Vec<f64>,
+    /// Pairs on which plain swaps took over.
+    pub replaced: Vec<bool>,
+}
+
+impl Training {
+    /// What a run's fit did, where it had steps to make: closed forms have none.
+    pub(super) fn report(run: &Run) -> Option<&FitReport> {
+        run.fit_report().filter(|report| report.steps > 0)
+    }
+
+    pub(super) fn of(report: &FitReport) -> Self {
+        Self {
+            steps: report.steps,
+            losses: report.losses.clone(),
+            fine_tuning_losses: report.fine_tuning_losses.clone(),
+            rejection_rates: report.pairs.iter().map(|pair| pair.rejection).collect(),
+            plain_rejection_rates: report.pairs.iter().map(|pair| pair.plain_rejection).collect(),
+            replaced: report.pairs.iter().map(|pair| pair.plain).collect(),
+        }
+    }
+}
+
+/// Time spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Seconds on the clock.
+    pub clock_s: f64,
+    /// Seconds of processors, over all threads: what a busy machine does not change.
+    pub processor_s: f64,
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, more: Self) {
+        self.clock_s += more.clock_s;
+        self.processor_s += more.processor_s;
+    }
+}
+
+/// Counts from its making: time on the clock and time of processors.
+pub struct Stopwatch {
+    clock: Instant,
+    processor_s: f64,
+}
+
+impl Stopwatch {
+    /// Starts.
+    pub fn start() -> Self {
+        Self { clock: Instant::now(), processor_s: processor_s() }
+    }
+
+    /// Time since the start.
+    pub fn stop(&self) -> Spent {
+        Spent { clock_s: self.clock.elapsed().as_secs_f64(), processor_s: processor_s() - self.processor_s }
+    }
+}
+
+/// Seconds by stage: on the clock, and of processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// Tuning.
+    pub tuning: Spent,
+    /// Collecting samples for an accelerator.
+    pub collecting: Spent,
+    /// The part of it without an accelerator.
+    pub plain: Spent,
+    /// Training of transports.
+    pub training: Spent,
+    /// Burn-in and sampling.
+    pub sampling: Spent,
+}
+
+impl Times {
+    /// Of processors, over all stages.
+    pub fn processor_s(&self) -> f64 {
+        self.stages(|spent| spent.processor_s).total()
+    }
+
+    fn stages(&self, seconds: impl Fn(&Spent) -> f64) -> Stages {
+        Stages {
+            tuning_s: seconds(&self.tuning),
+            collecting_s: seconds(&self.collecting),
+            training_s: seconds(&self.training),
+            sampling_s: seconds(&self.sampling),
+        }
+    }
+}
+
+/// Seconds of each stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stages {
+    /// Tuning.
+    pub tuning_s: f64,
+    /// Collecting samples for an accelerator.
+    pub collecting_s: f64,
+    /// Training of transports.
+    pub training_s: f64,
+    /// Burn-in and sampling.
+    pub sampling_s: f64,
+}
+
+impl Stages {
+    /// All stages together.
+    pub fn total(&self) -> f64 {
+        self.tuning_s + self.collecting_s + self.training_s + self.sampling_s
+    }
+}
+
+/// The `time` of a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Time {
+    /// On the clock.
+    #[serde(flatten)]
+    pub clock: Stages,
+    /// Of processors, over all threads.
+    pub processor: Stages,
+    /// Iterations of sampling in a second on the clock.
+    #[serde(deserialize_with = "number::one")]
+    pub iterations_per_second: f64,
+}
+
+impl Time {
+    /// Of so many iterations of sampling.
+    pub(super) fn of(times: &Times, iterations: u64) -> Self {
+        Self {
+            clock: times.stages(|spent| spent.clock_s),
+            processor: times.stages(|spent| spent.processor_s),
+            iterations_per_second: iterations as f64 / times.sampling.clock_s,
         }
     }
 }

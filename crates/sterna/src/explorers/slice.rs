@@ -6,7 +6,7 @@
 //! which keeps the move exact. All rows of a call advance together: each evaluation serves every row that has not found
 //! its point yet.
 
-use super::between::Between;
+use super::Between;
 use crate::call::{Call, EXPLORER_SLOTS, Scratch};
 use crate::error::BadState;
 use crate::explorer::{Explorer, Moved, Tuning};

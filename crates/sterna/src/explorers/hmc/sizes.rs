@@ -1,6 +1,6 @@
 //! Step sizes and masses, and how they adapt between rounds or blocks of burn-in (§2.1).
 
-use crate::explorers::between::Between;
+use crate::explorers::Between;
 use crate::{Batch, Schedule};
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,11 @@
-"""Compares the Rust force field with OpenMM itself (pip install openmm numpy) on fresh conformations.
+"""Compares the Rust force field with OpenMM itself on fresh conformations, and opens the trajectories that the crate writes with
+mdtraj (pip install openmm mdtraj numpy).
 
-    python scripts/molecule/check_against_openmm.py [--count 200] [--seed 7]
+    python scripts/molecule/check.py [--count 200] [--seed 7]
 
 For each of three molecules: `count` conformations from OpenMM's own dynamics at 300 and 1200 K, one in eight
-distorted. Energies by term and each atom's force must agree to 1e-10 relative. Exit code 1 if not.
+distorted. Energies by term and each atom's force must agree to 1e-10 relative. A DCD trajectory and a PDB file must hold the
+positions they were given. Exit code 1 if not.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import mdtraj
 import numpy as np
 import openmm
 from openmm import app
@@ -24,10 +27,10 @@ TOLERANCE = 1e-10
 MOLECULES = {"alanine dipeptide": (ALANINE, ""), "alanine tetrapeptide": (TEST_DATA, "ala3."), "ACE-PHE-NME": (TEST_DATA, "phe.")}
 
 
-def rust(system, points):
+def rust(*arguments):
     built = os.environ.get("STERNA_EXAMPLE")
-    program = [built] if built else ["cargo", "run", "--quiet", "-p", "sterna-molecule", "--example", "evaluate", "--"]
-    return json.loads(subprocess.run([*program, system, points], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)["conformations"]
+    program = [built] if built else ["cargo", "run", "--quiet", "-p", "sterna-molecule", "--example", "conformations", "--"]
+    return subprocess.run([*program, *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
 
 
 def compare(name, folder, stem, count, seed):
@@ -38,7 +41,7 @@ def compare(name, folder, stem, count, seed):
     with tempfile.TemporaryDirectory() as scratch:
         points = Path(scratch) / "points.json"
         points.write_text(json.dumps([x.tolist() for x in conformations]))
-        found = rust(path, points)
+        found = json.loads(rust(path, points))["conformations"]
     context = reference_context(openmm.XmlSerializer.clone(system))
     worst = {}
     for x, row in zip(conformations, found, strict=True):
@@ -51,11 +54,30 @@ def compare(name, folder, stem, count, seed):
     return all(v < TOLERANCE for v in worst.values())
 
 
+def check_trajectory():
+    reference = json.loads((ALANINE / "reference.json").read_text())["conformations"]
+    expected = np.array([row["coordinates"] for row in reference])
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "trajectory"
+        rust(ALANINE / "system.xml", ALANINE / "reference.json", ALANINE / "topology.pdb", out)
+        trajectory = mdtraj.load_dcd(f"{out}.dcd", top=f"{out}.pdb")
+        start = mdtraj.load_pdb(f"{out}.pdb")
+    assert trajectory.xyz.shape == expected.shape, (trajectory.xyz.shape, expected.shape)
+    assert np.abs(trajectory.xyz - expected).max() < 1e-6
+    assert np.abs(start.xyz[0] - expected[0]).max() < 1e-4
+    assert [a.name for a in trajectory.topology.atoms][8] == "CA" and trajectory.topology.n_bonds == 21
+    phi = np.degrees(mdtraj.compute_phi(trajectory)[1][:, 0])
+    printed = np.array([row["cv"]["phi_deg"] for row in reference])
+    assert np.abs(phi - printed).max() < 0.01
+    print(f"mdtraj {mdtraj.__version__}: {len(expected)} frames, positions and phi agree")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
+    check_trajectory()
     good = [compare(name, *where, options.count, options.seed) for name, where in MOLECULES.items()]
     print(f"{sum(good)} passed, {len(good) - sum(good)} failed")
     sys.exit(0 if all(good) else 1)
