@@ -76,8 +76,8 @@ def well_weight():
 
 
 def gmm_means():
-    source = (ROOT / "crates" / "sterna" / "src" / "targets" / "gmm40_means.rs").read_text()
-    table = source[source.index("MEANS: [") :].split("= [", 1)[1]
+    source = (ROOT / "crates" / "sterna" / "src" / "targets" / "gmm.rs").read_text()
+    table = source[source.index("MEANS: [[") :].split("= [", 1)[1].split("];")[0]
     numbers = re.findall(r"\[(-?[\d._]+), (-?[\d._]+)\]", table)
     return np.array([[float(a.replace("_", "")), float(b.replace("_", ""))] for a, b in numbers]) / 40.0
 
