@@ -14,6 +14,7 @@ mod error;
 pub mod estimates;
 pub mod explorer;
 pub mod explorers;
+pub mod fitted;
 mod index_process;
 pub mod iteration;
 pub mod lanes;
