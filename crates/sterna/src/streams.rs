@@ -23,6 +23,8 @@ pub enum Phase {
     Check = 5,
     /// Initial weights and training batches.
     Training = 6,
+    /// Where climbs start; the iteration is the attempt.
+    Climb = 7,
     /// Local moves; the n-th use in an iteration is `Phase::Local.number(n)`.
     Local = 1 << 8,
     /// Noise of step k of forward accelerators.

@@ -1,5 +1,6 @@
 //! The shape of a normal: a square root F of its covariance F Fᵀ.
 
+use super::numbers::{add, dot, ln};
 use serde::{Deserialize, Serialize};
 
 /// A square root F of a covariance F Fᵀ, which standard normals are multiplied with.
@@ -28,6 +29,15 @@ pub enum Shape {
         /// The triangle.
         lower: Vec<f64>,
     },
+    /// Low rank plus diagonal: F = D (I + V (S − I) Vᵀ), with orthonormal columns of V.
+    LowRank {
+        /// D: standard deviations before directions are stretched.
+        deviations: Vec<f64>,
+        /// V: unit vectors, one after the other.
+        directions: Vec<f64>,
+        /// S: how much each direction is stretched.
+        stretches: Vec<f64>,
+    },
 }
 
 impl Shape {
@@ -52,10 +62,31 @@ impl Shape {
         Some(Self::Dense { dim, lower })
     }
 
+    /// The shape of a normal with this precision (the inverse of its covariance), given row by row; none if it is not
+    /// positive definite.
+    ///
+    /// With the coordinates in reverse order, Cholesky's factor of the precision is the inverse of F, transposed.
+    pub fn of_precision(precision: &[f64], dim: usize) -> Option<Self> {
+        let reversed: Vec<f64> = precision.iter().rev().copied().collect();
+        let factor = Self::of_covariance(&reversed, dim)?;
+        let mut lower = vec![0.0; dim * (dim + 1) / 2];
+        let mut column = vec![0.0; dim];
+        for j in 0..dim {
+            column.fill(0.0);
+            column[j] = 1.0;
+            factor.solve(&mut column);
+            // Column j of the factor's inverse is row j of its transpose; both orders reversed.
+            for i in j..dim {
+                lower[triangle(dim - 1 - j) + dim - 1 - i] = column[i];
+            }
+        }
+        lower.iter().all(|x| x.is_finite()).then_some(Self::Dense { dim, lower })
+    }
+
     /// Length of a point.
     pub fn dim(&self) -> usize {
         match self {
-            Self::Diagonal(deviations) => deviations.len(),
+            Self::Diagonal(deviations) | Self::LowRank { deviations, .. } => deviations.len(),
             Self::Dense { dim, .. } => *dim,
         }
     }
@@ -69,6 +100,10 @@ impl Shape {
                     x[i] = dot(row(lower, i), x);
                 }
             }
+            Self::LowRank { deviations, directions, stretches } => {
+                stretch(x, directions.chunks_exact(x.len()).zip(stretches.iter().copied()));
+                x.iter_mut().zip(deviations).for_each(|(x, s)| *x *= s);
+            }
         }
     }
 
@@ -80,8 +115,12 @@ impl Shape {
                 for i in 0..*dim {
                     let (row, value) = (row(lower, i), x[i]);
                     x[i] = 0.0;
-                    x.iter_mut().zip(row).for_each(|(x, l)| *x += l * value);
+                    add(&mut x[..=i], value, row);
                 }
+            }
+            Self::LowRank { deviations, directions, stretches } => {
+                x.iter_mut().zip(deviations).for_each(|(x, s)| *x *= s);
+                stretch(x, directions.chunks_exact(x.len()).zip(stretches.iter().copied()).rev());
             }
         }
     }
@@ -96,6 +135,11 @@ impl Shape {
                     x[i] = (x[i] - dot(&row[..i], x)) / row[i];
                 }
             }
+            Self::LowRank { deviations, directions, stretches } => {
+                x.iter_mut().zip(deviations).for_each(|(x, s)| *x /= s);
+                let inverse = stretches.iter().map(|s| 1.0 / s);
+                stretch(x, directions.chunks_exact(x.len()).zip(inverse).rev());
+            }
         }
     }
 
@@ -108,47 +152,161 @@ impl Shape {
                     let row = row(lower, i);
                     let value = x[i] / row[i];
                     x[i] = value;
-                    x[..i].iter_mut().zip(row).for_each(|(x, l)| *x -= l * value);
+                    add(&mut x[..i], -value, row);
                 }
+            }
+            Self::LowRank { deviations, directions, stretches } => {
+                let inverse = stretches.iter().map(|s| 1.0 / s);
+                stretch(x, directions.chunks_exact(x.len()).zip(inverse));
+                x.iter_mut().zip(deviations).for_each(|(x, s)| *x /= s);
             }
         }
     }
 
     /// log |det F|.
     pub fn log_volume(&self) -> f64 {
+        let logs = |numbers: &[f64]| numbers.iter().map(|s| ln(*s)).sum::<f64>();
         match self {
-            Self::Diagonal(deviations) => deviations.iter().map(|s| s.ln()).sum(),
-            Self::Dense { dim, lower } => (0..*dim).map(|i| row(lower, i)[i].ln()).sum(),
+            Self::Diagonal(deviations) => logs(deviations),
+            Self::Dense { dim, lower } => (0..*dim).map(|i| ln(row(lower, i)[i])).sum(),
+            Self::LowRank { deviations, stretches, .. } => logs(deviations) + logs(stretches),
         }
+    }
+
+    /// Standard deviation of each coordinate.
+    pub fn deviations(&self) -> Vec<f64> {
+        match self {
+            Self::Diagonal(deviations) => deviations.clone(),
+            Self::Dense { dim, lower } => {
+                (0..*dim).map(|i| dot(row(lower, i), row(lower, i)).sqrt()).collect()
+            }
+            Self::LowRank { deviations, directions, stretches } => {
+                let dim = deviations.len();
+                let variance = |j: usize| {
+                    let along = directions.chunks_exact(dim).zip(stretches);
+                    1.0 + along.map(|(v, s)| (s * s - 1.0) * v[j] * v[j]).sum::<f64>()
+                };
+                (0..dim).map(|j| deviations[j] * variance(j).sqrt()).collect()
+            }
+        }
+    }
+
+    /// F Fᵀ, row by row.
+    pub fn covariance(&self) -> Vec<f64> {
+        let dim = self.dim();
+        let mut out = vec![0.0; dim * dim];
+        for (j, column) in out.chunks_exact_mut(dim).enumerate() {
+            column[j] = 1.0;
+            self.apply_transposed(column);
+            self.apply(column);
+        }
+        out
     }
 
     /// The same shape, so many times as wide.
     pub fn widened(mut self, factor: f64) -> Self {
-        let (Self::Diagonal(numbers) | Self::Dense { lower: numbers, .. }) = &mut self;
+        let (Self::Diagonal(numbers)
+        | Self::Dense { lower: numbers, .. }
+        | Self::LowRank { deviations: numbers, .. }) = &mut self;
         numbers.iter_mut().for_each(|x| *x *= factor);
         self
     }
+
+    /// The shape as a triangle.
+    pub fn dense(&self) -> Self {
+        let dim = self.dim();
+        match self {
+            Self::Dense { .. } => self.clone(),
+            Self::Diagonal(deviations) => {
+                let mut lower = vec![0.0; triangle(dim)];
+                (0..dim).for_each(|i| lower[triangle(i) + i] = deviations[i]);
+                Self::Dense { dim, lower }
+            }
+            Self::LowRank { .. } => Self::of_covariance(&self.covariance(), dim)
+                .unwrap_or_else(|| Self::Diagonal(self.deviations()).dense()),
+        }
+    }
+
+    /// F G for another shape G, which lives in the coordinates of this one; a triangle.
+    pub fn around(&self, inner: &Self) -> Self {
+        let (Self::Dense { dim, lower: outer }, Self::Dense { lower: inner, .. }) =
+            (self.dense(), inner.dense())
+        else {
+            unreachable!("both are triangles")
+        };
+        let mut lower = vec![0.0; triangle(dim)];
+        for i in 0..dim {
+            let (begin, end) = (triangle(i), triangle(i + 1));
+            for (k, &by) in outer[begin..end].iter().enumerate() {
+                add(&mut lower[begin..end], by, row(&inner, k));
+            }
+        }
+        Self::Dense { dim, lower }
+    }
+
+    /// Says what is wrong with numbers that came from elsewhere.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        let positive = |numbers: &[f64]| numbers.iter().all(|s| s.is_finite() && *s > 0.0);
+        let sound = match self {
+            Self::Diagonal(deviations) => positive(deviations),
+            Self::Dense { dim, lower } => {
+                dim.checked_add(1).and_then(|n| n.checked_mul(*dim)).map(|n| n / 2) == Some(lower.len())
+                    && lower.iter().all(|x| x.is_finite())
+                    && (0..*dim).all(|i| row(lower, i)[i] > 0.0)
+            }
+            Self::LowRank { deviations, directions, stretches } => {
+                let dim = deviations.len();
+                positive(deviations)
+                    && positive(stretches)
+                    && dim.checked_mul(stretches.len()) == Some(directions.len())
+                    && directions.chunks_exact(dim.max(1)).all(|v| (dot(v, v) - 1.0).abs() < 1e-9)
+            }
+        };
+        if sound { Ok(()) } else { Err("lengths must agree, numbers be finite, deviations positive") }
+    }
+}
+
+/// Numbers before row i of a lower triangle.
+fn triangle(i: usize) -> usize {
+    i * (i + 1) / 2
 }
 
 /// Row i of a lower triangle.
 fn row(lower: &[f64], i: usize) -> &[f64] {
-    let begin = i * (i + 1) / 2;
-    &lower[begin..begin + i + 1]
+    &lower[triangle(i)..triangle(i + 1)]
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+/// x along each direction becomes so many times as long, one direction after the other.
+fn stretch<'a>(x: &mut [f64], along: impl Iterator<Item = (&'a [f64], f64)>) {
+    for (direction, by) in along {
+        let part = (by - 1.0) * dot(direction, x);
+        add(x, part, direction);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::numbers::near;
     use super::*;
 
     #[test]
     fn products_and_solutions_undo_each_other() {
         let covariance = [4.0, 1.0, -0.5, 1.0, 3.0, 0.7, -0.5, 0.7, 2.0];
         let dense = Shape::of_covariance(&covariance, 3).unwrap();
-        for shape in [dense.clone(), Shape::Diagonal(vec![0.5, 2.0, 3.0]), dense.clone().widened(2.0)] {
+        let low_rank = Shape::LowRank {
+            deviations: vec![0.5, 2.0, 3.0],
+            directions: vec![0.6, 0.8, 0.0, 0.0, 0.0, 1.0],
+            stretches: vec![0.01, 30.0],
+        };
+        let precision = Shape::of_precision(&covariance, 3).unwrap();
+        for shape in [
+            dense.clone(),
+            Shape::Diagonal(vec![0.5, 2.0, 3.0]),
+            dense.clone().widened(2.0),
+            low_rank.clone(),
+            low_rank.clone().widened(0.3),
+            precision,
+        ] {
             let x = [0.3, -1.2, 2.0];
             let there_and_back: [fn(&Shape, &mut [f64]); 4] =
                 [Shape::apply, Shape::solve, Shape::apply_transposed, Shape::solve_transposed];
@@ -157,7 +315,7 @@ mod tests {
                 pair[0](&shape, &mut y);
                 assert!(y != x);
                 pair[1](&shape, &mut y);
-                assert!(x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-14), "{y:?}");
+                assert!(x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-13), "{y:?}");
             }
         }
         // F Fᵀ is the covariance.
@@ -170,5 +328,52 @@ mod tests {
             assert!(column.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-14), "{column:?}");
         }
         assert_eq!(Shape::of_covariance(&[1.0, 2.0, 2.0, 1.0], 2), None);
+    }
+
+    #[test]
+    fn every_kind_knows_its_covariance_its_volume_and_its_triangle() {
+        let covariance = [4.0, 1.0, -0.5, 1.0, 3.0, 0.7, -0.5, 0.7, 2.0];
+        let low_rank = Shape::LowRank {
+            deviations: vec![0.5, 2.0, 3.0],
+            directions: vec![0.6, 0.8, 0.0, 0.0, 0.0, 1.0],
+            stretches: vec![0.1, 30.0],
+        };
+        let dense = Shape::of_covariance(&covariance, 3).unwrap();
+        let product = low_rank.around(&dense);
+        for shape in [dense.clone(), low_rank.clone(), Shape::Diagonal(vec![0.5, 2.0, 3.0]), product.clone()]
+        {
+            let all = shape.covariance();
+            let deviations: Vec<f64> = (0..3).map(|j| all[4 * j].sqrt()).collect();
+            assert!(near(&shape.deviations(), &deviations, 1e-13));
+            let triangle = shape.dense();
+            assert!(near(&triangle.covariance(), &all, 1e-13));
+            assert!((triangle.log_volume() - shape.log_volume()).abs() < 1e-13);
+            // A precision's shape is that of the inverse.
+            let inverse = Shape::of_precision(&all, 3).unwrap();
+            assert!((inverse.log_volume() + shape.log_volume()).abs() < 1e-12);
+            let mut x = [0.3, -1.0, 2.0];
+            inverse.apply_transposed(&mut x);
+            inverse.apply(&mut x);
+            shape.apply_transposed(&mut x);
+            shape.apply(&mut x);
+            assert!(near(&x, &[0.3, -1.0, 2.0], 1e-10), "{x:?}");
+            assert_eq!(shape.check(), Ok(()));
+        }
+        assert!((product.log_volume() - low_rank.log_volume() - dense.log_volume()).abs() < 1e-13);
+    }
+
+    #[test]
+    fn bad_numbers_are_noticed() {
+        for bad in [
+            Shape::Diagonal(vec![1.0, 0.0]),
+            Shape::Diagonal(vec![f64::NAN]),
+            Shape::Dense { dim: 2, lower: vec![1.0; 2] },
+            Shape::Dense { dim: usize::MAX, lower: vec![] },
+            Shape::Dense { dim: 1, lower: vec![-1.0] },
+            Shape::LowRank { deviations: vec![1.0], directions: vec![2.0], stretches: vec![1.0] },
+            Shape::LowRank { deviations: vec![1.0], directions: vec![], stretches: vec![1.0] },
+        ] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
     }
 }

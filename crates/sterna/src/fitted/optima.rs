@@ -1,0 +1,263 @@
+//! The optima of a target, found by climbs from over-dispersed points, and the mixture of normals that starts from them.
+
+use super::climb::{Climb, End, Place, Way, climb, places};
+use super::laplace::laplace;
+use super::numbers::{dot, ln};
+use super::starts::{Starts, find_starts};
+use super::{Component, Covariance, Mixture, Shape};
+use crate::{Batch, Counted, Evaluation, Result, Streams, Target};
+use serde::{Deserialize, Serialize};
+
+/// Climbs at least and at most.
+const CLIMBS: (usize, usize) = (8, 64);
+
+/// Optima whose evidence is this far (in log) below the best are no part of the mixture.
+pub(super) const NEGLIGIBLE: f64 = 14.0;
+
+/// Two ends are one optimum where the density between them nowhere falls by more than this below the lower, in log.
+const DIP: f64 = 0.5;
+
+/// Curvatures that are taken of one end while it is still being improved.
+const CURVATURES: usize = 5;
+
+/// An optimum with the normal that has its curvature.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Optimum {
+    /// Where.
+    pub mean: Vec<f64>,
+    /// A square root of the inverse curvature.
+    pub shape: Shape,
+    /// log π̃ there.
+    pub log_density: f64,
+    /// Laplace's estimate of the logarithm of the mass around it.
+    pub log_evidence: f64,
+    /// Climbs that ended there.
+    pub climbs: usize,
+}
+
+/// What climbs found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// A normal for each optimum that matters; none where no climb ended at a proper optimum.
+    pub mixture: Option<Mixture>,
+    /// All optima, by evidence, the best first.
+    pub optima: Vec<Optimum>,
+    /// Climbs that were made.
+    pub climbs: usize,
+    /// Points at which the target was evaluated.
+    pub evaluations: u64,
+}
+
+/// Climbs from over-dispersed points until new climbs find nothing new.
+///
+/// The first two climbs know only the anchor's scales. Once an optimum is known, others climb in the coordinates of its
+/// normal, where few steps are needed.
+///
+/// ```
+/// use sterna::{Streams, fitted::{Covariance, Starts, find_optima}, targets::Normal};
+/// let target = Normal::new(vec![1e4, -3.0], vec![1e6, 0.01]);
+/// let anchor = Starts { mean: &[0.0; 2], deviation: &[1.0; 2] };
+/// let found = find_optima(&target, anchor, &Streams::new(1), Covariance::Dense).unwrap();
+/// let fit = &found.mixture.unwrap().components()[0];
+/// assert!((fit.mean[0] - 1e4).abs() < 1e-4);
+/// assert!((fit.shape.deviations()[1] - 11.0).abs() < 0.01); // widened by a tenth
+/// ```
+pub fn find_optima(
+    target: &dyn Target,
+    anchor: Starts,
+    streams: &Streams,
+    kind: Covariance,
+) -> Result<Found> {
+    anchor.check(target.dim())?;
+    let counted = Counted::new(Borrowed(target));
+    let mut search = Hunt { target: &counted, anchor, kind, optima: Vec::new(), climbs: 0 };
+    search.climb(streams, 2)?;
+    search.climb(streams, CLIMBS.0 - 2)?;
+    while search.goes_on() {
+        search.climb(streams, search.climbs)?;
+    }
+    let (climbs, evaluations) = (search.climbs, counted.evaluations());
+    let mut optima = search.optima;
+    optima.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
+    let mixture = if optima.is_empty() { None } else { Some(Mixture::of_optima(&optima)?) };
+    Ok(Found { mixture, optima, climbs, evaluations })
+}
+
+/// The optimum uphill from a point that a mixture leaves out, by a climb in the mixture's coordinates; and evaluations.
+pub fn optimum_near(
+    target: &dyn Target,
+    point: &[f64],
+    mixture: &Mixture,
+    kind: Covariance,
+) -> Result<(Option<Optimum>, u64)> {
+    let counted = Counted::new(Borrowed(target));
+    let (mean, deviation) = (mixture.mean(), mixture.pooled_shape().deviations());
+    let anchor = Starts { mean: &mean, deviation: &deviation };
+    let mut hunt = Hunt { target: &counted, anchor, kind, optima: Vec::new(), climbs: 0 };
+    let start = places(&counted, vec![point.to_vec()])?;
+    let frame = mixture.pooled_shape();
+    let way = Way { frame: &frame, first: 1.0, steps: steps(point.len()) };
+    for end in climb(&counted, start, way)? {
+        hunt.take(end, frame.clone())?;
+    }
+    Ok((hunt.optima.pop(), counted.evaluations()))
+}
+
+/// A search for optima on its way.
+struct Hunt<'a> {
+    target: &'a Counted<Borrowed<'a>>,
+    anchor: Starts<'a>,
+    kind: Covariance,
+    optima: Vec<Optimum>,
+    climbs: usize,
+}
+
+impl Hunt<'_> {
+    /// Makes so many more climbs.
+    fn climb(&mut self, streams: &Streams, count: usize) -> Result<()> {
+        let first = self.climbs;
+        self.climbs += count;
+        let starts = find_starts(self.target, self.anchor, streams, first..first + count)?;
+        let (frame, length) = match self.best() {
+            Some(best) => (best.shape.clone(), f64::INFINITY),
+            None => (Shape::Diagonal(self.anchor.deviation.to_vec()), 1.0),
+        };
+        let way = Way { frame: &frame, first: length, steps: steps(self.anchor.mean.len()) };
+        for end in climb(self.target, starts, way)? {
+            self.take(end, frame.clone())?;
+        }
+        Ok(())
+    }
+
+    fn best(&self) -> Option<&Optimum> {
+        self.optima.iter().reduce(|a, b| if b.log_evidence > a.log_evidence { b } else { a })
+    }
+
+    /// Whether more climbs are likely to find something that matters. The chance is estimated by the share of climbs that
+    /// ended where no other did (Good and Turing).
+    fn goes_on(&self) -> bool {
+        let best = self.best().map_or(f64::NEG_INFINITY, |best| best.log_evidence);
+        let alone = self.optima.iter().filter(|o| o.climbs == 1 && o.log_evidence > best - NEGLIGIBLE);
+        self.climbs < CLIMBS.1 && 10 * alone.count() > self.climbs
+    }
+
+    /// Takes the end of a climb: of a known optimum, or of a new one.
+    fn take(&mut self, end: Climb, frame: Shape) -> Result<()> {
+        if end.end == End::Nowhere || self.known(&end.place)? {
+            return Ok(());
+        }
+        let Some(new) = self.settle(end.place, frame)? else { return Ok(()) };
+        let place = Place { point: new.mean.clone(), log_density: new.log_density, score: Vec::new() };
+        if !self.known(&place)? {
+            self.optima.push(new);
+        }
+        Ok(())
+    }
+
+    /// Whether a place belongs to a known optimum, to which it is then counted.
+    fn known(&mut self, place: &Place) -> Result<bool> {
+        let distance = |o: &Optimum| {
+            let mut z: Vec<f64> = place.point.iter().zip(&o.mean).map(|(x, m)| x - m).collect();
+            o.shape.solve(&mut z);
+            dot(&z, &z)
+        };
+        let mut near: Vec<(f64, usize)> =
+            self.optima.iter().enumerate().map(|(i, o)| (distance(o), i)).collect();
+        near.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (square, i) in near.into_iter().take(3) {
+            let o = &self.optima[i];
+            let same_place = square < 1.0;
+            if place.log_density < o.log_density + 1.0 && (same_place || self.connected(place, o)?) {
+                self.optima[i].climbs += 1;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the density nowhere dips on the straight line between a place and an optimum.
+    fn connected(&self, place: &Place, o: &Optimum) -> Result<bool> {
+        let between = |t: f64| place.point.iter().zip(&o.mean).map(|(x, m)| x + t * (m - x)).collect();
+        let seen = places(self.target, [0.25, 0.5, 0.75].map(between).to_vec())?;
+        let floor = place.log_density.min(o.log_density) - DIP;
+        Ok(seen.iter().all(|p| p.log_density >= floor))
+    }
+
+    /// Improves an end until the curvature there says that it is an optimum; none if it never does.
+    fn settle(&self, mut place: Place, mut frame: Shape) -> Result<Option<Optimum>> {
+        for _ in 0..CURVATURES {
+            let normal = laplace(self.target, &place, &frame, self.kind)?;
+            if normal.proper && normal.gain < 0.5 && !normal.uneven {
+                let log_density = place.log_density + normal.gain;
+                let half_log_tau = 0.5 * ln(std::f64::consts::TAU) * place.point.len() as f64;
+                let log_evidence = log_density + normal.shape.log_volume() + half_log_tau;
+                let (mean, shape) = (normal.mean, normal.shape);
+                return Ok(Some(Optimum { mean, shape, log_density, log_evidence, climbs: 1 }));
+            }
+            frame = normal.shape;
+            let first = if normal.proper { f64::INFINITY } else { 1.0 };
+            let way = Way { frame: &frame, first, steps: steps(place.point.len()) };
+            place = climb(self.target, vec![place], way)?.remove(0).place;
+        }
+        Ok(None)
+    }
+}
+
+/// Steps that a climb may take: where the curvature is uneven, that curvature helps more than further steps.
+fn steps(dim: usize) -> usize {
+    40 + dim.min(160)
+}
+
+impl Mixture {
+    /// A normal for each optimum, weighed by its evidence, slightly widened; those far below the best are left out.
+    pub fn of_optima(optima: &[Optimum]) -> Result<Self> {
+        let best = optima.iter().fold(f64::NEG_INFINITY, |a, o| a.max(o.log_evidence));
+        let mut kept: Vec<&Optimum> = optima.iter().filter(|o| o.log_evidence > best - NEGLIGIBLE).collect();
+        kept.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
+        kept.truncate(Self::MOST);
+        let mut weights: Vec<f64> = kept.iter().map(|o| o.log_evidence).collect();
+        super::numbers::shares(&mut weights);
+        let floor = least_weight(kept.len());
+        let component = |(o, weight): (&&Optimum, f64)| Component {
+            weight: weight.max(floor),
+            mean: o.mean.clone(),
+            shape: o.shape.clone().widened(1.1),
+        };
+        Self::new(kept.iter().zip(weights).map(component).collect())
+    }
+
+    /// The mixture with a component for one more optimum, in place of the lightest if there is no more room.
+    pub fn with_optimum(&self, optimum: &Optimum) -> Result<Self> {
+        let mut components = self.components().to_vec();
+        if components.len() >= Self::MOST {
+            let lightest = (0..components.len())
+                .reduce(|a, b| if components[b].weight < components[a].weight { b } else { a });
+            lightest.map(|i| components.remove(i));
+        }
+        let weight = 1.0 / (components.len() + 1).max(10) as f64;
+        components.push(Component {
+            weight,
+            mean: optimum.mean.clone(),
+            shape: optimum.shape.clone().widened(1.1),
+        });
+        Self::new(components)
+    }
+}
+
+/// Weight that a component has at least, so that draws can say how much it deserves.
+pub(super) fn least_weight(components: usize) -> f64 {
+    0.02f64.min(0.2 / components as f64)
+}
+
+/// A target that belongs to someone else.
+struct Borrowed<'a>(&'a dyn Target);
+
+impl Target for Borrowed<'_> {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
+        self.0.evaluate(x, out)
+    }
+}
