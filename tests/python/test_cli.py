@@ -223,3 +223,21 @@ def test_the_report_of_a_broken_folder_says_what_helps(normal, tmp_path):
 def test_messages_speak_of_the_config(tmp_path, settings, part):
     done = sterna("run", "--out", tmp_path / "run", *[word for entry in settings for word in ("--set", entry)])
     assert done.returncode == 2 and part in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("kind, size", [("hmc", "step size"), ("auto", "step size"), ("slice", "width")])
+def test_sizes_of_moves_are_called_what_they_are(tmp_path, kind, size):
+    settings = [f"--set={key}" for key in (f"explorer.kind={kind}", "target.kind=banana", "target.dim=2", "chains.count=3",
+                                           "schedule.rounds=2", "schedule.iterations=100", "run.iterations=300")]
+    shown = sterna("run", "--out", tmp_path / kind, *settings).stdout
+    assert size in shown and ("step size" in shown) == (size == "step size")
+    found = json.loads((tmp_path / kind / "summary.json").read_text())["explorer"]
+    assert found["size"] == size and len(found["step_size"]) == 3
+    # The first chain draws exactly; the others have adapted.
+    assert len(set(found["step_size"][1:])) == 2
+
+
+@pytest.mark.parametrize("setting", ["explorer.steps=0", "explorer.steps=64", "explorer.acceptance=1.5"])
+def test_fields_of_auto_moves_are_checked(tmp_path, setting):
+    ended = sterna("run", "--out", tmp_path / "run", "--set", "explorer.kind=auto", "--set", setting, check=False)
+    assert ended.returncode == 2 and setting.split("=")[0] in ended.stderr

@@ -99,8 +99,8 @@ pub fn one_line(summary: &Summary) -> String {
 
 /// Chain by chain; of long ladders the ends and a few in between.
 fn ladder(summary: &Summary) -> Table {
-    let mut rows = table(&["chain", "β", "rejected swaps", "overlap", "step size", "accepted moves"]);
     let (chains, explorer) = (summary.setup.chains, &summary.moves.explorer);
+    let mut rows = table(&["chain", "β", "rejected swaps", "overlap", &explorer.size, "accepted moves"]);
     let shown = |n: usize| chains <= 12 || n < 4 || n + 4 >= chains || n.is_multiple_of(chains / 6);
     for n in (0..chains).filter(|&n| shown(n)) {
         let pair = |f: &dyn Fn(usize) -> f64| if n == 0 { String::new() } else { format!("{:.3}", f(n - 1)) };

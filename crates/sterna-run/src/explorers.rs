@@ -1,10 +1,12 @@
 //! `[explorer]`: local moves, one file for each kind.
 
+mod auto;
 mod hmc;
 mod mala;
 mod slice;
 mod step_size;
 
+pub use auto::Auto;
 pub use hmc::Hmc;
 pub use mala::Mala;
 pub use slice::Slice;
@@ -41,6 +43,8 @@ pub trait Kind {
 kinds! {
     /// Local moves.
     pub enum ExplorerKind: dyn Kind, by default Hmc {
+        /// Hamiltonian moves that find their step at each point.
+        Auto(Auto) = "auto",
         /// Hamiltonian Monte Carlo.
         Hmc(Hmc) = "hmc",
         /// The same with one leapfrog step.

@@ -143,7 +143,7 @@ impl Summary {
             target_chain: TargetChain::of(&results, molecule.as_ref()),
             parameters: Quantity::parameters(&about.parameters, &results, findings.draws),
             observables: Quantity::observables(findings.observables, setup.target.dim, findings.draws),
-            moves: Moves::of(&results),
+            moves: Moves::of(run, &results),
             cost: Cost::of(about, &setup, run, &results, times),
             training: Training::report(run).map(Training::of),
             molecule,

@@ -2,6 +2,7 @@
 
 use crate::call::{Call, Scratch};
 use crate::explorers::Hmc;
+use crate::fitted::Shape;
 use crate::path::Points;
 use crate::{Batch, Result, Schedule};
 use std::sync::Arc;
@@ -70,7 +71,12 @@ pub enum Tuning<'a> {
         /// Standard deviation of each coordinate on each chain.
         spread: &'a Batch,
     },
-    /// Chains move from one schedule to another.
+    /// The covariances of the chains are known, such as those of a reference that was fitted.
+    Masses {
+        /// Their square roots, one for each chain.
+        shapes: &'a [Shape],
+    },
+    /// Chains move from one schedule to another, which may have more of them or fewer.
     Schedule {
         /// Where they were.
         from: &'a Schedule,

@@ -1,9 +1,11 @@
 //! Members of the family of local moves.
 
+mod auto;
 mod followed;
 mod hmc;
 mod slice;
 
+pub use auto::{Auto, AutoSizes};
 pub use followed::Followed;
 pub use hmc::{Hmc, STEP_SIZE_BOUNDS, StepSize, StepSizes};
 pub use slice::Slice;

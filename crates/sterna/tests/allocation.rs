@@ -7,11 +7,13 @@ use sterna::accelerator::Accelerator;
 use sterna::accelerators::{
     Cmcd, CmcdSteps, Diffusion, DiffusionSteps, FlowAccelerator, Identity, Integrator, NoDrift,
 };
-use sterna::explorers::{Hmc, StepSizes};
+use sterna::explorer::Explorer;
+use sterna::explorers::{Auto, AutoSizes, Hmc, StepSizes};
+use sterna::fitted::Shape;
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::records::SamplingRecord;
-use sterna::targets::{Dw4, Gmm, ManyWell};
+use sterna::targets::{Banana, Dw4, Gmm, ManyWell};
 use sterna::transports::Affine;
 use sterna::{Ensemble, Schedule, Target, Workspace, iterate};
 use sterna_testkit::moves::sampler;
@@ -49,7 +51,6 @@ fn allocations_of_the_loop(target: Arc<dyn Target>, step: f64, chains: usize, co
     allocations_with(path, Arc::new(Identity), step, chains, copies)
 }
 
-/// Allocations of 1000 iterations after two that find the buffers' sizes.
 fn allocations_with(
     path: Arc<dyn AnnealingPath>,
     accelerator: Arc<dyn Accelerator>,
@@ -58,8 +59,18 @@ fn allocations_with(
     copies: usize,
 ) -> u64 {
     let sizes = StepSizes::fixed(chains, path.dim(), step);
-    let hmc = Hmc::with_sizes(2, 5, sizes, 0.1);
-    let mut sampler = sampler(path, Schedule::uniform(chains), hmc, Identity);
+    allocations_by(path, accelerator, Hmc::with_sizes(2, 5, sizes, 0.1), chains, copies)
+}
+
+/// Allocations of 1000 iterations after two that find the buffers' sizes.
+fn allocations_by(
+    path: Arc<dyn AnnealingPath>,
+    accelerator: Arc<dyn Accelerator>,
+    explorer: impl Explorer + 'static,
+    chains: usize,
+    copies: usize,
+) -> u64 {
+    let mut sampler = sampler(path, Schedule::uniform(chains), explorer, Identity);
     sampler.accelerator = accelerator;
     let mut ensemble =
         Ensemble::start(&*sampler.path, &sampler.streams, &sampler.schedule, 0, copies).unwrap();
@@ -103,6 +114,20 @@ fn accelerated_loops_allocate_nothing() {
         let flow = FlowAccelerator::new(Arc::new(affine));
         assert_eq!(allocations_with(geometric(), Arc::new(flow), 0.03, chains, 2), 0);
     }
+}
+
+/// Steps of which some are halved, dense shapes and diagonal ones.
+#[test]
+fn moves_that_find_their_step_allocate_nothing() {
+    let covariance = [1.0, 0.5, 0.5, 1.0];
+    let shapes = vec![
+        Shape::Diagonal(vec![1.0, 2.0]),
+        Shape::of_covariance(&covariance, 2).unwrap(),
+        Shape::of_covariance(&covariance, 2).unwrap(),
+    ];
+    let auto = Auto { steps: 2, ..Auto::with_sizes(AutoSizes::new(vec![0.9, 1.0, 0.4], shapes)) };
+    let path = Arc::new(Geometric::from_standard_normal(Banana::new(2)));
+    assert_eq!(allocations_by(path, Arc::new(Identity), auto, 3, 4), 0);
 }
 
 /// The counter counts: a target that allocates is seen.

@@ -6,7 +6,7 @@ use crate::problem::Observable;
 use serde::{Deserialize, Serialize};
 use sterna::estimates::effective_sample_size;
 use sterna::records::{BadPoint, Draws};
-use sterna::run::Results;
+use sterna::run::{Results, Run};
 
 /// Mean of each coordinate on the target chain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,9 +57,16 @@ pub struct ExplorerSummary {
     /// Mean acceptance; NaN on chains that draw exactly.
     #[serde(deserialize_with = "number::list")]
     pub acceptance: Vec<f64>,
-    /// Step sizes in use.
+    /// Sizes of moves in use.
     #[serde(deserialize_with = "number::list")]
     pub step_size: Vec<f64>,
+    /// What they are: `step size`, or `width` of slices.
+    #[serde(default = "step_size")]
+    pub size: String,
+}
+
+fn step_size() -> String {
+    "step size".into()
 }
 
 /// A proposal at which the target answered NaN or +∞.
@@ -95,7 +102,8 @@ pub struct Moves {
 }
 
 impl Moves {
-    pub(super) fn of(results: &Results) -> Self {
+    pub(super) fn of(run: &Run, results: &Results) -> Self {
+        let described = run.sampler().explorer.describe();
         let (count, first) = &results.bad;
         let bad = |b: &BadPoint| BadDensity {
             iteration: b.iteration,
@@ -107,6 +115,7 @@ impl Moves {
             explorer: ExplorerSummary {
                 acceptance: results.acceptance.clone(),
                 step_size: results.step_size.clone(),
+                size: described.first().map_or_else(step_size, |(name, _)| name.replace('_', " ")),
             },
             bad_densities: BadDensities { count: *count, first: first.as_ref().map(bad) },
         }

@@ -58,7 +58,11 @@ pub(crate) fn sound() -> Summary {
         parameters: Vec::new(),
         observables: Vec::new(),
         moves: Moves {
-            explorer: ExplorerSummary { acceptance: vec![0.5, 0.9, 0.9, 0.9, 0.9], step_size: vec![0.1; 5] },
+            explorer: ExplorerSummary {
+                acceptance: vec![0.5, 0.9, 0.9, 0.9, 0.9],
+                step_size: vec![0.1; 5],
+                size: "step size".into(),
+            },
             bad_densities: BadDensities::default(),
         },
         cost: Cost {

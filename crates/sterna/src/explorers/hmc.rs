@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sizes::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes};
 use std::sync::Arc;
 
+pub(super) use sizes::follow_acceptance;
 pub use sizes::{STEP_SIZE_BOUNDS, StepSize, StepSizes};
 
 /// Slots of a proposal: jitter, momenta, acceptance.

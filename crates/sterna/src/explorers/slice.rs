@@ -256,7 +256,7 @@ impl Explorer for Slice {
 
     fn adapt(&self, tuning: &Tuning) -> Option<Arc<dyn Explorer>> {
         let widths = match tuning {
-            Tuning::Block { .. } => return None,
+            Tuning::Block { .. } | Tuning::Masses { .. } => return None,
             Tuning::Round { spread, .. } => {
                 let mut widths = self.widths.clone();
                 let seen = widths.as_mut_slice().iter_mut().zip(spread.as_slice());

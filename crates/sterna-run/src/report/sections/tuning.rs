@@ -13,7 +13,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
     let wanted = traces.and_then(|traces| traces.labels.wanted_acceptance);
     let charts = [
         traces.and_then(barriers),
-        traces.and_then(step_sizes),
+        traces.and_then(|traces| step_sizes(traces, explorer)),
         acceptance(explorer, wanted),
         final_steps(explorer),
     ];
@@ -69,7 +69,7 @@ fn rounds_axis(rounds: usize) -> Axis {
     Axis::linear("tuning round", 0.7, rounds as f64 + 0.3).ticks(ticks).no_grid()
 }
 
-fn step_sizes(traces: &Traces) -> Option<Chart> {
+fn step_sizes(traces: &Traces, explorer: &ExplorerSummary) -> Option<Chart> {
     let rounds = &traces.rounds;
     let chains = rounds.first()?.step_size.len();
     // Fixed steps have nothing to show, nor has a chain that draws exactly.
@@ -83,13 +83,16 @@ fn step_sizes(traces: &Traces) -> Option<Chart> {
     let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
     let mut chart = Chart::new(
         "tuning-steps",
-        "Step sizes, round by round",
+        "Sizes of moves, round by round",
         rounds_axis(rounds.len()),
-        Axis::log("step size", low / 1.3, 1.3 * high),
+        Axis::log(&explorer.size, low / 1.3, 1.3 * high),
     )
-    .caption("One line for each chain, relative to the scales of its coordinates.")
+    .caption(match explorer.size.as_str() {
+        "step size" => "One line for each chain, relative to the scales of its coordinates.",
+        _ => "One line for each chain, the mean over its coordinates.",
+    })
     .description(format!(
-        "Step sizes of {chains} chains over {} rounds, between {} and {}.",
+        "Sizes of moves of {chains} chains over {} rounds, between {} and {}.",
         rounds.len(),
         number(low),
         number(high)
@@ -152,13 +155,13 @@ fn final_steps(explorer: &ExplorerSummary) -> Option<Chart> {
     }
     let mut chart = Chart::new(
         "step-sizes",
-        "Step sizes in use",
+        "Sizes of moves in use",
         Axis::whole("chain, from reference to target", sizes.len(), 0.6),
-        Axis::log("step size", low / 1.5, 1.5 * high),
+        Axis::log(&explorer.size, low / 1.5, 1.5 * high),
     )
     .height(240.0)
     .caption("Frozen for sampling.")
-    .description(format!("Step sizes between {} and {}.", number(low), number(high)));
+    .description(format!("Sizes of moves between {} and {}.", number(low), number(high)));
     chart.line("faint", &points);
     for &(n, size) in &points {
         chart.dot(&shade(n as usize, sizes.len()), n, size, 4.0);

@@ -58,15 +58,20 @@ impl StepSizes {
 /// Smallest and largest step size that adaptation will try, relative to the chain's scales.
 pub const STEP_SIZE_BOUNDS: (f64, f64) = (1e-8, 1e3);
 
-/// Steps that grow where moves are accepted too readily and shrink where they are not.
+/// A step that grows where moves are accepted too readily and shrinks where they are not.
+pub(in crate::explorers) fn follow_acceptance(size: f64, acceptance: f64, wanted: f64, gain: f64) -> f64 {
+    // No move at all (chain 0 draws exactly), or no number: nothing was learned.
+    let change = if acceptance.is_finite() { gain * (acceptance - wanted) } else { 0.0 };
+    (size * change.exp()).clamp(STEP_SIZE_BOUNDS.0, STEP_SIZE_BOUNDS.1)
+}
+
+/// Steps that follow the acceptance that was seen.
 pub(super) fn adapt_step_sizes(sizes: &StepSizes, acceptance: &[f64], wanted: f64, gain: f64) -> StepSizes {
-    let adapt = |(&size, &acceptance): (&f64, &f64)| {
-        // No move at all (chain 0 draws exactly), or no number: nothing was learned.
-        let change = if acceptance.is_finite() { gain * (acceptance - wanted) } else { 0.0 };
-        (size * change.exp()).clamp(STEP_SIZE_BOUNDS.0, STEP_SIZE_BOUNDS.1)
-    };
+    let steps = sizes.step_size.iter().zip(acceptance);
     StepSizes {
-        step_size: sizes.step_size.iter().zip(acceptance).map(adapt).collect(),
+        step_size: steps
+            .map(|(&size, &acceptance)| follow_acceptance(size, acceptance, wanted, gain))
+            .collect(),
         scale: sizes.scale.clone(),
     }
 }

@@ -1,0 +1,125 @@
+//! Base steps and shapes of the chains, and how they adapt between blocks of tuning.
+
+use crate::explorers::Between;
+use crate::explorers::hmc::{STEP_SIZE_BOUNDS, follow_acceptance};
+use crate::fitted::Shape;
+use crate::{Batch, Schedule};
+use serde::{Deserialize, Serialize};
+
+/// Base steps and shapes of all chains.
+///
+/// ```
+/// use sterna::explorers::{Auto, AutoSizes};
+/// use sterna::fitted::Shape;
+/// let correlated = Shape::of_covariance(&[1.0, 0.9, 0.9, 1.0], 2).expect("positive definite");
+/// let moves = Auto::with_sizes(AutoSizes::new(vec![0.8; 3], vec![correlated; 3]));
+/// # assert_eq!(moves.steps, 1);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AutoSizes {
+    /// Base step of each chain, in units of its shape.
+    pub step_size: Vec<f64>,
+    /// Square root of the covariance of each chain.
+    pub shapes: Vec<Shape>,
+    /// How far trajectories reach, in units of the shape: 1 where it is the width of the whole chain, more where it is a local
+    /// one.
+    pub reach: Vec<f64>,
+    /// Whether shapes were handed over, which none that moves see by themselves replace.
+    pub fitted: bool,
+}
+
+/// The base step to begin with.
+fn first_step(dim: usize) -> f64 {
+    0.7 * (dim as f64).powf(-0.25)
+}
+
+/// How far trajectories reach at most: further than their number of steps lets them.
+const FURTHEST: f64 = 1000.0;
+
+impl AutoSizes {
+    /// Base steps and covariances that are known, one for each chain.
+    pub fn new(step_size: Vec<f64>, shapes: Vec<Shape>) -> Self {
+        Self { reach: vec![1.0; shapes.len()], step_size, shapes, fitted: true }
+    }
+
+    /// Those to begin with.
+    pub(super) fn first(chains: usize, dim: usize) -> Self {
+        let shapes = vec![Shape::Diagonal(vec![1.0; dim]); chains];
+        Self { fitted: false, ..Self::new(vec![first_step(dim); chains], shapes) }
+    }
+
+    /// Steps of the longest trajectory of a chain: about a quarter of the period of a normal.
+    pub(super) fn most_leaps(&self, chain: usize) -> usize {
+        (1.6 * self.reach[chain] / self.step_size[chain]).round().clamp(1.0, 12.0) as usize
+    }
+
+    /// Whether they serve so many chains of points of this length. A file may claim anything.
+    pub(super) fn are_for(&self, chains: usize, dim: usize) -> bool {
+        let shaped = |shape: &Shape| match shape {
+            Shape::Diagonal(deviations) => deviations.len() == dim,
+            Shape::Dense { dim: theirs, lower } => *theirs == dim && lower.len() == dim * (dim + 1) / 2,
+        };
+        let Self { step_size, shapes, reach, .. } = self;
+        [step_size.len(), shapes.len(), reach.len()] == [chains; 3]
+            && step_size.iter().chain(reach).all(|x| *x > 0.0 && x.is_finite())
+            && shapes.iter().all(shaped)
+    }
+
+    /// Steps that follow the acceptance that was seen.
+    pub(super) fn followed(&self, acceptance: &[f64], wanted: f64, gain: f64) -> Self {
+        let step_size = self.step_size.iter().zip(acceptance);
+        let step_size = step_size.map(|(&step, &seen)| follow_acceptance(step, seen, wanted, gain)).collect();
+        Self { step_size, ..self.clone() }
+    }
+
+    /// Coordinates scaled by 1/√E(score²), the local width of the density, as moves have seen it; the mean step in log
+    /// space stays what it was. Trajectories reach as far as the chain is wide.
+    pub(super) fn scaled(&self, information: &Batch, spread: &Batch) -> Self {
+        let mut out = self.clone();
+        for (chain, information) in information.iter_rows().enumerate() {
+            if information.iter().all(|&i| i > 0.0 && i.is_finite()) {
+                let shape = Shape::Diagonal(information.iter().map(|i| i.powf(-0.5)).collect());
+                let wider = (shape.log_volume() - self.shapes[chain].log_volume()) / shape.dim() as f64;
+                out.step_size[chain] = bounded(self.step_size[chain] * (-wider).exp());
+                let mean_log = |x: &[f64]| x.iter().map(|x| x.ln()).sum::<f64>() / x.len() as f64;
+                let reach = (mean_log(spread.row(chain)) + 0.5 * mean_log(information)).exp();
+                // A coordinate that has not moved tells nothing.
+                out.reach[chain] = if reach.is_finite() { reach.clamp(1.0, FURTHEST) } else { 1.0 };
+                out.shapes[chain] = shape;
+            }
+        }
+        out
+    }
+
+    /// Other shapes, one for each chain. Steps are in their units: the first shapes find steps that knew none.
+    pub(super) fn shaped(&self, shapes: &[Shape]) -> Self {
+        let step_size = match (self.fitted, shapes.first()) {
+            (false, Some(shape)) => vec![first_step(shape.dim()); shapes.len()],
+            _ => self.step_size.clone(),
+        };
+        Self::new(step_size, shapes.to_vec())
+    }
+
+    /// The same at other β, of which there may be more or fewer: squared inverse steps and widths are linear in β, as those
+    /// of normals are; of dense shapes the nearer one is taken.
+    pub(super) fn read_at(&self, from: &Schedule, to: &Schedule) -> Self {
+        let mut out = Self { fitted: self.fitted, ..Self::default() };
+        for &beta in to.betas() {
+            let between = Between::new(from, beta);
+            out.step_size.push(between.width(|n| self.step_size[n]));
+            out.reach.push(between.width(|n| self.reach[n]));
+            out.shapes.push(match [&self.shapes[between.lower], &self.shapes[between.lower + 1]] {
+                [Shape::Diagonal(a), Shape::Diagonal(b)] => {
+                    let width = |j: usize| between.width(|n| if n == between.lower { a[j] } else { b[j] });
+                    Shape::Diagonal((0..a.len()).map(width).collect())
+                }
+                shapes => shapes[usize::from(between.share > 0.5)].clone(),
+            });
+        }
+        out
+    }
+}
+
+fn bounded(step: f64) -> f64 {
+    step.clamp(STEP_SIZE_BOUNDS.0, STEP_SIZE_BOUNDS.1)
+}
