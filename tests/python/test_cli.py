@@ -239,5 +239,5 @@ def test_sizes_of_moves_are_called_what_they_are(tmp_path, kind, size):
 
 @pytest.mark.parametrize("setting", ["explorer.steps=0", "explorer.steps=64", "explorer.acceptance=1.5"])
 def test_fields_of_auto_moves_are_checked(tmp_path, setting):
-    ended = sterna("run", "--out", tmp_path / "run", "--set", "explorer.kind=auto", "--set", setting, check=False)
+    ended = sterna("run", "--out", tmp_path / "run", "--set", "explorer.kind=auto", "--set", setting)
     assert ended.returncode == 2 and setting.split("=")[0] in ended.stderr

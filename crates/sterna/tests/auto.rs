@@ -24,13 +24,18 @@ fn schedule() -> Schedule {
     Schedule::new(vec![0.0, 0.2, 0.55, 1.0]).unwrap()
 }
 
-/// Moves whose shapes do not suit: correlated ones and stretched ones in turn.
+/// Moves whose shapes do not suit: correlated ones, uneven ones and stretched ones in turn.
 fn auto(step: f64, chains: usize, dim: usize) -> Auto {
     let mut covariance = vec![0.5; dim * dim];
     covariance.iter_mut().step_by(dim + 1).for_each(|x| *x = 1.0);
     let dense = Shape::of_covariance(&covariance, dim).unwrap();
     let diagonal = Shape::Diagonal((0..dim).map(|j| [1.0, 0.6, 1.4][j % 3]).collect());
-    let shapes = (0..chains).map(|n| [&dense, &diagonal][n % 2].clone()).collect();
+    let stretched = Shape::LowRank {
+        deviations: vec![0.8; dim],
+        directions: vec![(dim as f64).powf(-0.5); dim],
+        stretches: vec![1.5],
+    };
+    let shapes = (0..chains).map(|n| [&dense, &diagonal, &stretched][n % 3].clone()).collect();
     Auto::with_sizes(AutoSizes::new(vec![step; chains], shapes))
 }
 

@@ -58,6 +58,9 @@ impl AutoSizes {
         let shaped = |shape: &Shape| match shape {
             Shape::Diagonal(deviations) => deviations.len() == dim,
             Shape::Dense { dim: theirs, lower } => *theirs == dim && lower.len() == dim * (dim + 1) / 2,
+            Shape::LowRank { deviations, directions, stretches } => {
+                deviations.len() == dim && directions.len() == dim * stretches.len()
+            }
         };
         let Self { step_size, shapes, reach, .. } = self;
         [step_size.len(), shapes.len(), reach.len()] == [chains; 3]
