@@ -1,5 +1,6 @@
 //! References that are fitted to the target: a mixture of normals, started where climbs end and refitted to draws.
 
+mod anchor;
 mod climb;
 mod covariance;
 mod eigen;
@@ -7,9 +8,11 @@ mod laplace;
 mod mixture;
 mod numbers;
 mod optima;
+mod refit;
 mod shape;
 mod starts;
 
+pub use anchor::widen;
 pub use climb::{Climb, End, Place, Way, climb, places};
 pub use covariance::Covariance;
 pub use laplace::{Laplace, laplace};

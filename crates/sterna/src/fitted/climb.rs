@@ -12,6 +12,9 @@ use search::{Search, Verdict};
 /// A climb is over where another step promises less than this, in nats: the curvature there tells the rest of the way.
 const ENOUGH: f64 = 0.01;
 
+/// Below this it is over whatever the last step gained.
+const NOTHING: f64 = 1e-4;
+
 /// A point with what the target says of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
@@ -35,7 +38,7 @@ impl Place {
 pub enum End {
     /// Nothing more to gain.
     Optimum,
-    /// Still rising after as many steps as were allowed, or run off towards infinity.
+    /// Still rising after as many evaluations as were allowed, or run off towards infinity.
     Endless,
     /// It had no finite point to start from.
     Nowhere,
@@ -48,6 +51,8 @@ pub struct Climb {
     pub place: Place,
     /// How it ended.
     pub end: End,
+    /// Points at which the target was evaluated on the way.
+    pub evaluations: u64,
 }
 
 /// In which coordinates a climb goes, and how far.
@@ -57,8 +62,8 @@ pub struct Way<'a> {
     pub frame: &'a Shape,
     /// Length of the first step in u, before anything is known of the curvature; infinite where F is known to be good.
     pub first: f64,
-    /// Steps at most.
-    pub steps: usize,
+    /// Evaluations at most.
+    pub most: u64,
 }
 
 /// Places of points, evaluated as one batch.
@@ -81,7 +86,7 @@ pub fn places(target: &dyn Target, points: Vec<Vec<f64>>) -> Result<Vec<Place>> 
 /// use sterna::targets::Normal;
 /// let target = Normal::new(vec![3.0, -200.0], vec![1.0, 100.0]);
 /// let starts = places(&target, vec![vec![0.0, 0.0]]).unwrap();
-/// let way = Way { frame: &Shape::Diagonal(vec![1.0; 2]), first: 1.0, steps: 100 };
+/// let way = Way { frame: &Shape::Diagonal(vec![1.0; 2]), first: 1.0, most: 100 };
 /// let climbs = climb(&target, starts, way).unwrap();
 /// assert_eq!(climbs[0].end, End::Optimum);
 /// assert!((climbs[0].place.point[1] + 200.0).abs() < 0.02);
@@ -96,7 +101,7 @@ pub fn climb(target: &dyn Target, starts: Vec<Place>, way: Way) -> Result<Vec<Cl
         let trials = places(target, active.iter().map(|c| c.trial()).collect())?;
         active.iter_mut().zip(trials).for_each(|(climber, trial)| climber.see(trial));
     }
-    let over = |c: Climber| Climb { place: c.here, end: c.end.expect("over") };
+    let over = |c: Climber| Climb { place: c.here, end: c.end.expect("over"), evaluations: c.evaluations };
     Ok(climbers.into_iter().map(over).collect())
 }
 
@@ -116,7 +121,7 @@ struct Climber<'a> {
     /// Longest move so far, in u.
     longest: f64,
     last_gain: f64,
-    steps: usize,
+    evaluations: u64,
     end: Option<End>,
 }
 
@@ -133,7 +138,7 @@ impl<'a> Climber<'a> {
             best: None,
             longest: 0.0,
             last_gain: 0.0,
-            steps: 0,
+            evaluations: 0,
             end: (!start.is_finite()).then_some(End::Nowhere),
             here: start,
         };
@@ -164,9 +169,9 @@ impl<'a> Climber<'a> {
         let far = self.here.point.iter().any(|x| x.abs() > 1e100) || self.here.log_density > 1e300;
         if far || !promised.is_finite() {
             self.end = Some(End::Endless);
-        } else if promised < ENOUGH && self.last_gain < 10.0 * ENOUGH {
+        } else if promised < ENOUGH && (self.last_gain < 10.0 * ENOUGH || promised < NOTHING) {
             self.end = Some(End::Optimum);
-        } else if self.steps >= self.way.steps {
+        } else if self.evaluations >= self.way.most {
             self.end = Some(End::Endless);
         } else {
             self.set_out();
@@ -188,6 +193,7 @@ impl<'a> Climber<'a> {
 
     /// Takes the answer to a trial.
     fn see(&mut self, trial: Place) {
+        self.evaluations += 1;
         let step = self.search.step;
         let verdict = if trial.is_finite() {
             let slope = self.slope_at(&trial);
@@ -222,7 +228,6 @@ impl<'a> Climber<'a> {
         self.last_gain = place.log_density - self.here.log_density;
         self.memory.learn(moved, bent);
         (self.here, self.slope) = (place, slope);
-        self.steps += 1;
         self.turn();
     }
 }

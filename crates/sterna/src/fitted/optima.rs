@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 const CLIMBS: (usize, usize) = (8, 64);
 
 /// Optima whose evidence is this far (in log) below the best are no part of the mixture.
-pub(super) const NEGLIGIBLE: f64 = 14.0;
+const NEGLIGIBLE: f64 = 14.0;
 
 /// Two ends are one optimum where the density between them nowhere falls by more than this below the lower, in log.
 const DIP: f64 = 0.5;
@@ -58,7 +58,8 @@ pub struct Found {
 /// let target = Normal::new(vec![1e4, -3.0], vec![1e6, 0.01]);
 /// let anchor = Starts { mean: &[0.0; 2], deviation: &[1.0; 2] };
 /// let found = find_optima(&target, anchor, &Streams::new(1), Covariance::Dense).unwrap();
-/// let fit = &found.mixture.unwrap().components()[0];
+/// let mixture = found.mixture.unwrap();
+/// let fit = &mixture.components()[0];
 /// assert!((fit.mean[0] - 1e4).abs() < 1e-4);
 /// assert!((fit.shape.deviations()[1] - 11.0).abs() < 0.01); // widened by a tenth
 /// ```
@@ -70,17 +71,21 @@ pub fn find_optima(
 ) -> Result<Found> {
     anchor.check(target.dim())?;
     let counted = Counted::new(Borrowed(target));
-    let mut search = Hunt { target: &counted, anchor, kind, optima: Vec::new(), climbs: 0 };
+    let mut search = Hunt {
+        target: &counted,
+        anchor,
+        kind,
+        optima: Vec::new(),
+        climbs: 0,
+        anchored: f64::NEG_INFINITY,
+        failures: 0,
+    };
     search.climb(streams, 2)?;
     search.climb(streams, CLIMBS.0 - 2)?;
     while search.goes_on() {
         search.climb(streams, search.climbs)?;
     }
-    let (climbs, evaluations) = (search.climbs, counted.evaluations());
-    let mut optima = search.optima;
-    optima.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
-    let mixture = if optima.is_empty() { None } else { Some(Mixture::of_optima(&optima)?) };
-    Ok(Found { mixture, optima, climbs, evaluations })
+    search.found()
 }
 
 /// The optimum uphill from a point that a mixture leaves out, by a climb in the mixture's coordinates; and evaluations.
@@ -93,10 +98,18 @@ pub fn optimum_near(
     let counted = Counted::new(Borrowed(target));
     let (mean, deviation) = (mixture.mean(), mixture.pooled_shape().deviations());
     let anchor = Starts { mean: &mean, deviation: &deviation };
-    let mut hunt = Hunt { target: &counted, anchor, kind, optima: Vec::new(), climbs: 0 };
+    let mut hunt = Hunt {
+        target: &counted,
+        anchor,
+        kind,
+        optima: Vec::new(),
+        climbs: 0,
+        anchored: f64::NEG_INFINITY,
+        failures: 0,
+    };
     let start = places(&counted, vec![point.to_vec()])?;
     let frame = mixture.pooled_shape();
-    let way = Way { frame: &frame, first: 1.0, steps: steps(point.len()) };
+    let way = Way { frame: &frame, first: 1.0, most: most(point.len()) };
     for end in climb(&counted, start, way)? {
         hunt.take(end, frame.clone())?;
     }
@@ -110,19 +123,36 @@ struct Hunt<'a> {
     kind: Covariance,
     optima: Vec<Optimum>,
     climbs: usize,
+    /// log π̃ − log density of the anchor, on average over its draws: about what a normal there would know of the mass.
+    anchored: f64,
+    /// Ends that turned out to be no optima.
+    failures: usize,
 }
 
 impl Hunt<'_> {
+    /// What was found, the best first.
+    fn found(mut self) -> Result<Found> {
+        self.optima.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
+        let matter: Vec<&Optimum> = self.optima.iter().filter(|o| self.matters(o)).collect();
+        let mixture = if matter.is_empty() { None } else { Some(Mixture::of_optima(&matter)?) };
+        let evaluations = self.target.evaluations();
+        Ok(Found { mixture, optima: self.optima, climbs: self.climbs, evaluations })
+    }
+
     /// Makes so many more climbs.
     fn climb(&mut self, streams: &Streams, count: usize) -> Result<()> {
         let first = self.climbs;
         self.climbs += count;
         let starts = find_starts(self.target, self.anchor, streams, first..first + count)?;
+        if first == 0 {
+            let ratio = |s: &Place| s.log_density - self.anchor.log_density(&s.point);
+            self.anchored = starts.iter().map(ratio).sum::<f64>() / starts.len() as f64;
+        }
         let (frame, length) = match self.best() {
             Some(best) => (best.shape.clone(), f64::INFINITY),
             None => (Shape::Diagonal(self.anchor.deviation.to_vec()), 1.0),
         };
-        let way = Way { frame: &frame, first: length, steps: steps(self.anchor.mean.len()) };
+        let way = Way { frame: &frame, first: length, most: most(self.anchor.mean.len()) };
         for end in climb(self.target, starts, way)? {
             self.take(end, frame.clone())?;
         }
@@ -134,24 +164,41 @@ impl Hunt<'_> {
     }
 
     /// Whether more climbs are likely to find something that matters. The chance is estimated by the share of climbs that
-    /// ended where no other did (Good and Turing).
+    /// ended where no other did (Good and Turing); and each optimum asks for some climbs, lest one like it was missed.
     fn goes_on(&self) -> bool {
+        let matter: Vec<&Optimum> = self.optima.iter().filter(|o| self.matters(o)).collect();
+        let alone = matter.iter().filter(|o| o.climbs == 1).count();
+        self.climbs < CLIMBS.1 && self.climbs < (10 * alone).max(5 * matter.len())
+    }
+
+    /// Whether there is mass around an optimum, beside the best and beside what a normal at the anchor would find.
+    fn matters(&self, optimum: &Optimum) -> bool {
         let best = self.best().map_or(f64::NEG_INFINITY, |best| best.log_evidence);
-        let alone = self.optima.iter().filter(|o| o.climbs == 1 && o.log_evidence > best - NEGLIGIBLE);
-        self.climbs < CLIMBS.1 && 10 * alone.count() > self.climbs
+        optimum.log_evidence > best.max(self.anchored) - NEGLIGIBLE
     }
 
     /// Takes the end of a climb: of a known optimum, or of a new one.
     fn take(&mut self, end: Climb, frame: Shape) -> Result<()> {
-        if end.end == End::Nowhere || self.known(&end.place)? {
+        if end.end == End::Nowhere || self.known(&end.place)? || !self.promising(&end) {
             return Ok(());
         }
-        let Some(new) = self.settle(end.place, frame)? else { return Ok(()) };
+        let Some(new) = self.settle(end.place, frame)? else {
+            self.failures += 1;
+            return Ok(());
+        };
         let place = Place { point: new.mean.clone(), log_density: new.log_density, score: Vec::new() };
         if !self.known(&place)? {
             self.optima.push(new);
         }
         Ok(())
+    }
+
+    /// Whether it is worth the evaluations to find out what a climb came to. One that has not ended is, unless such climbs led
+    /// nowhere before or another got much higher.
+    fn promising(&self, end: &Climb) -> bool {
+        let height = self.best().map_or(f64::NEG_INFINITY, |best| best.log_density);
+        let low = end.place.log_density < height - NEGLIGIBLE - end.place.point.len() as f64;
+        end.end == End::Optimum || (!low && self.failures < 2)
     }
 
     /// Whether a place belongs to a known optimum, to which it is then counted.
@@ -185,6 +232,7 @@ impl Hunt<'_> {
 
     /// Improves an end until the curvature there says that it is an optimum; none if it never does.
     fn settle(&self, mut place: Place, mut frame: Shape) -> Result<Option<Optimum>> {
+        let mut improper = 0;
         for _ in 0..CURVATURES {
             let normal = laplace(self.target, &place, &frame, self.kind)?;
             if normal.proper && normal.gain < 0.5 && !normal.uneven {
@@ -194,25 +242,28 @@ impl Hunt<'_> {
                 let (mean, shape) = (normal.mean, normal.shape);
                 return Ok(Some(Optimum { mean, shape, log_density, log_evidence, climbs: 1 }));
             }
+            improper += usize::from(!normal.proper);
+            if improper > 2 {
+                break;
+            }
             frame = normal.shape;
             let first = if normal.proper { f64::INFINITY } else { 1.0 };
-            let way = Way { frame: &frame, first, steps: steps(place.point.len()) };
+            let way = Way { frame: &frame, first, most: most(place.point.len()) };
             place = climb(self.target, vec![place], way)?.remove(0).place;
         }
         Ok(None)
     }
 }
 
-/// Steps that a climb may take: where the curvature is uneven, that curvature helps more than further steps.
-fn steps(dim: usize) -> usize {
-    40 + dim.min(160)
+/// Evaluations of one climb: where the curvature is uneven, looking at it helps more than further steps.
+fn most(dim: usize) -> u64 {
+    80 + 2 * dim.min(160) as u64
 }
 
 impl Mixture {
-    /// A normal for each optimum, weighed by its evidence, slightly widened; those far below the best are left out.
-    pub fn of_optima(optima: &[Optimum]) -> Result<Self> {
-        let best = optima.iter().fold(f64::NEG_INFINITY, |a, o| a.max(o.log_evidence));
-        let mut kept: Vec<&Optimum> = optima.iter().filter(|o| o.log_evidence > best - NEGLIGIBLE).collect();
+    /// A normal for each optimum, weighed by its evidence, slightly widened; the best ones, where there are too many.
+    pub fn of_optima(optima: &[&Optimum]) -> Result<Self> {
+        let mut kept = optima.to_vec();
         kept.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
         kept.truncate(Self::MOST);
         let mut weights: Vec<f64> = kept.iter().map(|o| o.log_evidence).collect();
@@ -261,3 +312,6 @@ impl Target for Borrowed<'_> {
         self.0.evaluate(x, out)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,18 +1,23 @@
-//! Where climbs start: over-dispersed draws of the anchor, at which the density is finite.
+//! Where climbs start: over-dispersed draws of the anchor, at which the density is finite and not absurdly low.
 
 use super::climb::{Place, places};
+use super::numbers::{dot, ln};
 use crate::streams::Phase;
 use crate::{Batch, Error, Result, Streams, Target};
 use std::ops::Range;
 
 /// How many times as far as the anchor's draws each pair of starts lies.
 ///
-/// From far away the modes of a target lie side by side, so that starts there, in opposite directions, find those that the
+/// From far away the modes of a target lie side by side, so that starts there, on opposite sides, find those that the
 /// anchor is too narrow for.
 const SCALES: [f64; 8] = [1.0, 16.0, 2.0, 64.0, 1.0, 8.0, 4.0, 32.0];
 
-/// Draws that are tried for one start.
-const ATTEMPTS: u64 = 40;
+/// Distances along the first draw of a start, each half of the one before; and points that are tried for a start in all.
+const HALVINGS: usize = 8;
+const ATTEMPTS: usize = 48;
+
+/// Twice as far, a log density may lie so many times as far below that of the anchor's mean; a normal's lies four times.
+const STEEPEST: f64 = 8.0;
 
 /// A normal with independent coordinates that climbs start around.
 #[derive(Clone, Copy, Debug)]
@@ -43,35 +48,73 @@ impl Starts<'_> {
         }
     }
 
-    /// Start number `climb`, at a given attempt. Climbs come in pairs on opposite sides; later attempts are draws of their
-    /// own, nearer and nearer.
-    fn draw(&self, streams: &Streams, climb: usize, attempt: u64) -> Vec<f64> {
-        let (pair, row) = (climb / 2, if attempt == 0 { climb / 2 } else { climb });
+    /// A point of start number `climb`. The first draws of climbs come in pairs, on opposite sides of the mean; further
+    /// ones are each climb's own.
+    fn point(&self, streams: &Streams, climb: usize, attempt: usize) -> Vec<f64> {
+        let (draw, halvings) = draw_and_halvings(attempt);
+        let row = if draw == 0 { climb / 2 } else { climb };
         let mut z = Batch::zeros(1, self.mean.len());
-        streams.normals(Phase::Climb, attempt, &[row as u32], &mut z);
-        let nearer = 0.5f64.powi((attempt / 2) as i32).max(1e-3);
-        let side = if attempt == 0 && climb % 2 == 1 { -1.0 } else { 1.0 };
-        let far = side * SCALES[pair % SCALES.len()] * nearer;
+        streams.normals(Phase::Climb, draw as u64, &[row as u32], &mut z);
+        let side = if draw == 0 && climb % 2 == 1 { -1.0 } else { 1.0 };
+        let far = side * SCALES[climb / 2 % SCALES.len()] * 0.5f64.powi(halvings as i32);
         let coordinates = self.mean.iter().zip(self.deviation).zip(z.row(0));
         coordinates.map(|((mean, deviation), z)| mean + far * deviation * z).collect()
     }
+
+    /// log of the normal's density.
+    pub(super) fn log_density(&self, x: &[f64]) -> f64 {
+        let coordinates = x.iter().zip(self.mean).zip(self.deviation);
+        let z: Vec<f64> = coordinates.map(|((x, m), s)| (x - m) / s).collect();
+        let log_volume: f64 = self.deviation.iter().map(|s| ln(*s)).sum();
+        -0.5 * dot(&z, &z) - log_volume - 0.5 * x.len() as f64 * ln(std::f64::consts::TAU)
+    }
 }
 
-/// Starts of the climbs with these numbers: the first attempt of each that is finite, or else the last.
+/// The first attempts go along one draw, nearer and nearer to the mean; each two of the others along a draw of their own.
+fn draw_and_halvings(attempt: usize) -> (usize, usize) {
+    if attempt < HALVINGS { (0, attempt) } else { (attempt / 2 - HALVINGS / 2 + 1, attempt % HALVINGS) }
+}
+
+/// Starts of the climbs with these numbers; where there is none, the last point that was tried.
 pub(super) fn find_starts(
     target: &dyn Target,
     anchor: Starts,
     streams: &Streams,
     climbs: Range<usize>,
 ) -> Result<Vec<Place>> {
-    let first = climbs.start;
-    let mut starts = places(target, climbs.map(|climb| anchor.draw(streams, climb, 0)).collect())?;
-    for attempt in 1..ATTEMPTS {
-        let open: Vec<usize> = (0..starts.len()).filter(|&i| !starts[i].is_finite()).collect();
-        let points = open.iter().map(|i| anchor.draw(streams, first + i, attempt)).collect();
-        for (i, place) in open.into_iter().zip(places(target, points)?) {
-            starts[i] = place;
+    let middle = places(target, vec![anchor.mean.to_vec()])?.remove(0).log_density;
+    let mut starts: Vec<Start> = climbs.map(|climb| Start { climb, candidate: None, found: false }).collect();
+    for attempt in 0..ATTEMPTS {
+        let open: Vec<&mut Start> = starts.iter_mut().filter(|s| !s.found).collect();
+        let points = open.iter().map(|s| anchor.point(streams, s.climb, attempt)).collect();
+        for (start, place) in open.into_iter().zip(places(target, points)?) {
+            start.see(place, middle, attempt == 0 || attempt >= HALVINGS && attempt % 2 == 0);
         }
     }
-    Ok(starts)
+    Ok(starts.into_iter().filter_map(|s| s.candidate).collect())
+}
+
+/// The search for one start.
+struct Start {
+    climb: usize,
+    /// The last point that was seen, which is the start once it was found.
+    candidate: Option<Place>,
+    found: bool,
+}
+
+impl Start {
+    /// Takes the next point, on a new draw or half as far out as the one before.
+    fn see(&mut self, nearer: Place, middle: f64, new_draw: bool) {
+        let scale = SCALES[self.climb / 2 % SCALES.len()];
+        if !new_draw && let Some(farther) = self.candidate.take_if(|p| p.is_finite()) {
+            let fall = |place: &Place| middle.max(nearer.log_density) - place.log_density;
+            if nearer.is_finite() && fall(&farther) <= STEEPEST * fall(&nearer).max(1.0) {
+                self.found = true;
+                self.candidate = Some(farther);
+                return;
+            }
+        }
+        self.found = scale <= 2.0 && nearer.is_finite();
+        self.candidate = Some(nearer);
+    }
 }

@@ -1,7 +1,7 @@
 //! A line search for Wolfe's conditions, one trial at a time.
 
 /// Trials of one search at most.
-pub(super) const MOST_TRIALS: usize = 30;
+pub(super) const MOST_TRIALS: usize = 15;
 
 /// Share of the first slope's promise that a step must keep.
 const KEPT: f64 = 1e-4;

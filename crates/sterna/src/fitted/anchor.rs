@@ -1,0 +1,36 @@
+//! The anchor: a broad normal that does not follow the draws, wide enough for all optima that climbs found.
+
+use super::{Optimum, Starts};
+
+/// How many of the anchor's standard deviations away an optimum's surroundings may lie before the anchor is widened, and
+/// where they lie then.
+const FARTHEST: f64 = 2.0;
+const WITHIN: f64 = 1.5;
+
+/// The anchor's standard deviations, grown coordinate by coordinate so that each optimum, with two of its own standard
+/// deviations around it, lies within two of the anchor's.
+///
+/// ```
+/// use sterna::fitted::{Optimum, Shape, Starts, widen};
+/// let far = Optimum {
+///     mean: vec![0.5, 29.0],
+///     shape: Shape::Diagonal(vec![0.1, 0.5]),
+///     log_density: 0.0,
+///     log_evidence: 0.0,
+///     climbs: 1,
+/// };
+/// assert_eq!(widen(Starts { mean: &[0.0; 2], deviation: &[1.0; 2] }, [&far]), [1.0, 20.0]);
+/// ```
+pub fn widen<'a>(anchor: Starts, optima: impl IntoIterator<Item = &'a Optimum>) -> Vec<f64> {
+    let mut wide = anchor.deviation.to_vec();
+    for optimum in optima {
+        let own = optimum.shape.deviations();
+        for (j, wide) in wide.iter_mut().enumerate() {
+            let reach = (optimum.mean[j] - anchor.mean[j]).abs() + 2.0 * own[j];
+            if reach > FARTHEST * anchor.deviation[j] {
+                *wide = wide.max(reach / WITHIN);
+            }
+        }
+    }
+    wide
+}
