@@ -2,6 +2,7 @@
 
 mod errors;
 pub(crate) mod kinds;
+mod numbers;
 mod sections;
 
 pub use crate::accelerators::AcceleratorKind;
@@ -9,9 +10,10 @@ pub use crate::error::known;
 pub use crate::explorers::ExplorerKind;
 pub use crate::references::ReferenceKind;
 pub use crate::targets::TargetKind;
+pub use numbers::Numbers;
 pub use sections::{
     ChainsConfig, Count, Device, NetworkConfig, OutputConfig, Preset, RunConfig, ScheduleConfig, Sight,
-    TrainingConfig, word,
+    TrainingConfig, Until, word,
 };
 
 use crate::error::JobError;
@@ -170,6 +172,7 @@ impl Config {
                 "it must be finite and not negative",
             ));
         }
+        self.run.until.check()?;
         let on_molecule = problem.molecule.is_some();
         let mut settings = Settings {
             seed: self.seed,
@@ -239,6 +242,23 @@ mod tests {
         assert_eq!(Config::parse(&config.to_toml(), &[]).unwrap(), config);
     }
 
+    /// A config that says nothing of when to stop reads as those did that could not say it.
+    #[test]
+    fn until_is_shown_where_it_is_given() {
+        let text = "[run.until]\ness = 1000\nlog_z_error = 0.1\nminutes = 30\nevaluations = 50_000_000";
+        let config = Config::parse(text, &[]).unwrap();
+        let until = Until {
+            ess: Some(1000.0),
+            log_z_error: Some(0.1),
+            minutes: Some(30.0),
+            evaluations: Some(50_000_000),
+        };
+        assert_eq!(config.run.until, until);
+        assert!(config.to_toml().contains("[run.until]\ness = 1000.0\n"), "{}", config.to_toml());
+        assert_eq!(Config::parse(&config.to_toml(), &[]).unwrap(), config);
+        assert!(!Config::default().to_toml().contains("until"));
+    }
+
     #[test]
     fn errors_name_the_field_the_value_and_the_cure() {
         for (text, overrides, parts) in [
@@ -254,6 +274,14 @@ mod tests {
                 &[],
                 &["run.checkpoint_seconds = NaN", "finite", "not negative"],
             ),
+            ("[run.until]\ness = 0.0", &[], &["run.until.ess = 0 is impossible", "positive"]),
+            ("[run.until]\nlog_z_error = -0.1", &[], &["run.until.log_z_error = -0.1", "positive"]),
+            ("[run.until]\nminutes = inf", &[], &["run.until.minutes = inf", "finite"]),
+            ("[run.until]\nevaluations = 0", &[], &["run.until.evaluations = 0", "positive"]),
+            ("[run.until]\nevaluations = 2.5", &[], &["line 2", "2.5", "a whole number from 0 up"]),
+            ("[run.until]\nminuts = 3", &[], &["line 2", "`minuts`", "did you mean `minutes`?"]),
+            ("", &[("run.until.es", "3")], &["--set run.until.es=3", "did you mean `ess`?"]),
+            ("[run]\nuntil = 3", &[], &["integer `3`, expected a table"]),
             ("chains = 3", &[], &["integer `3`, expected a table"]),
             ("run = 3", &[], &["integer `3`, expected a table"]),
             ("explorer = 3", &[], &["integer `3`, expected a table"]),

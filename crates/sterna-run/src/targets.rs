@@ -19,7 +19,7 @@ pub use gmm::Gmm;
 pub use library::Library;
 pub use many_well::ManyWell;
 pub use molecule::MoleculeFiles;
-pub use normal::{Normal, Numbers};
+pub use normal::Normal;
 pub use own::Own;
 
 use crate::config::kinds::kinds;

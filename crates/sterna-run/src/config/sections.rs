@@ -1,5 +1,6 @@
 //! Sections that have one shape: the ladder, its tuning, networks and their training, the length of a run.
 
+use crate::error::JobError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use sterna::run::Criterion;
@@ -111,6 +112,52 @@ pub struct RunConfig {
     pub precision: Precision,
     /// `cuda`: whether the CPU may take over where there is no GPU.
     pub fallback: bool,
+    /// When it is enough.
+    #[serde(skip_serializing_if = "Until::is_empty")]
+    pub until: Until,
+}
+
+/// `[run.until]`: when a run has done enough; what is not given asks for nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Until {
+    /// Effective draws of every parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ess: Option<f64>,
+    /// Standard error of log Z.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_z_error: Option<f64>,
+    /// Minutes at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<f64>,
+    /// Evaluations of the target at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evaluations: Option<u64>,
+}
+
+impl Until {
+    /// Whether it asks for nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Refuses what no run could reach.
+    pub fn check(&self) -> Result<(), JobError> {
+        let numbers = [("ess", self.ess), ("log_z_error", self.log_z_error), ("minutes", self.minutes)];
+        for (name, number) in numbers {
+            if let Some(number) = number.filter(|number| !(*number > 0.0 && number.is_finite())) {
+                let reason = "it must be positive and finite; leave it out to ask for nothing";
+                return Err(JobError::setting(&format!("run.until.{name}"), number, reason));
+            }
+        }
+        match self.evaluations {
+            Some(0) => {
+                let reason = "it must be positive; leave it out to ask for nothing";
+                Err(JobError::setting("run.until.evaluations", 0, reason))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// `[output]`
@@ -266,6 +313,7 @@ impl Default for RunConfig {
             device: Device::Cpu,
             precision: Precision::F32,
             fallback: false,
+            until: Until::default(),
         }
     }
 }

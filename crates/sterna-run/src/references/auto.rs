@@ -1,7 +1,7 @@
 //! `kind = "auto"`, and where no kind is said: what suits the target.
 
 use super::{Ground, Kind, ReferenceKind, StandardNormal, Tempered};
-use crate::config::Config;
+use crate::config::{Config, Numbers};
 use crate::error::JobError;
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,17 @@ pub struct Auto {
     /// Of molecules: its temperature in kelvin, 1200 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Of other targets: its standard deviation in every coordinate.
-    pub scale: f64,
+    /// Of other targets: its mean, one number or one for each coordinate; 0 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Numbers>,
+    /// Of other targets: its standard deviation, one number or one for each coordinate.
+    pub scale: Numbers,
 }
 
 impl Default for Auto {
     fn default() -> Self {
-        Self { temperature: None, scale: StandardNormal::default().scale }
+        let StandardNormal { mean, scale } = StandardNormal::default();
+        Self { temperature: None, mean, scale }
     }
 }
 
@@ -32,13 +36,19 @@ impl Kind for Auto {
         if problem.molecule.is_none() && self.temperature.is_some() {
             return Err(JobError::of_molecules("reference.temperature", problem.kind.kind()));
         }
-        if problem.molecule.is_some() && self.scale != 1.0 {
+        let of_a_molecule = |key, value: &Numbers| {
             let reason = "its reference is the same energy at a higher temperature";
-            return Err(JobError::combination("reference.scale", self.scale, "for a molecule", reason));
+            Err(JobError::combination(key, value, "for a molecule", reason))
+        };
+        if problem.molecule.is_some() && self.scale != Numbers::One(1.0) {
+            return of_a_molecule("reference.scale", &self.scale);
+        }
+        if let (Some(_), Some(mean)) = (&problem.molecule, &self.mean) {
+            return of_a_molecule("reference.mean", mean);
         }
         Ok(match problem.molecule {
             Some(_) => Tempered { temperature: self.temperature }.into(),
-            None => StandardNormal { scale: self.scale }.into(),
+            None => StandardNormal { mean: self.mean.clone(), scale: self.scale.clone() }.into(),
         })
     }
 }

@@ -1,9 +1,9 @@
-//! `kind = "standard-normal"`: N(0, I), or wider by a factor.
+//! `kind = "standard-normal"`: N(0, I), or a normal around another mean and of other widths.
 
 use super::{Density, Ground, Kind, ReferenceKind};
-use crate::config::Config;
+use crate::config::{Config, Numbers};
 use crate::error::{JobError, known};
-use crate::problem::Problem;
+use crate::problem::{NormalReference, Problem};
 use serde::{Deserialize, Serialize};
 use sterna::paths::Reference;
 
@@ -11,13 +11,16 @@ use sterna::paths::Reference;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StandardNormal {
-    /// Its standard deviation in every coordinate: 1, or more where the target is wider.
-    pub scale: f64,
+    /// Its mean, one number or one for each coordinate; 0 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Numbers>,
+    /// Its standard deviation, one number or one for each coordinate: 1, or more where the target is wider.
+    pub scale: Numbers,
 }
 
 impl Default for StandardNormal {
     fn default() -> Self {
-        Self { scale: 1.0 }
+        Self { mean: None, scale: Numbers::One(1.0) }
     }
 }
 
@@ -26,34 +29,132 @@ impl Kind for StandardNormal {
         if problem.molecule.is_some() {
             known("reference.kind", "standard-normal", &["tempered"])?;
         }
-        let (scale, dim, target) = (self.scale, problem.dim(), problem.target.clone());
-        if !(scale > 0.0 && scale.is_finite()) {
-            return Err(JobError::setting("reference.scale", scale, "it must be positive"));
-        }
-        let Some(own) = &problem.reference else {
-            let unusual = (scale != 1.0).then(|| ("reference.scale", scale.to_string()));
-            let reference = Reference::normal(vec![0.0; dim], vec![scale; dim]);
-            return Ok(Ground::Density(Density { target, reference, unusual }));
+        let ours = self.normal(problem.dim())?;
+        let (normal, unusual) = match &problem.reference {
+            None => (ours, self.unusual()),
+            Some(own) => (checked(own, problem.dim())?.clone(), of_problem(own)),
         };
-        let (mean, deviation) = (own.mean.clone(), own.deviation.clone());
-        if (mean.len(), deviation.len()) != (dim, dim) {
-            let (means, deviations) = (mean.len(), deviation.len());
-            return Err(JobError::Config(format!(
-                "Problem::reference has {means} means and {deviations} standard deviations, but the target has dimension {dim}"
-            )));
-        }
-        if let Some(bad) = deviation.iter().find(|d| !(**d > 0.0 && d.is_finite())) {
-            return Err(JobError::setting("Problem::reference's deviation", bad, "it must be positive"));
-        }
-        if let Some(bad) = mean.iter().find(|m| !m.is_finite()) {
-            return Err(JobError::setting("Problem::reference's mean", bad, "it must be finite"));
-        }
-        let standard = mean.iter().all(|m| *m == 0.0) && deviation.iter().all(|d| *d == 1.0);
-        let unusual = (!standard).then(|| ("Problem::reference", "another normal".to_string()));
-        Ok(Ground::Density(Density { target, reference: Reference::normal(mean, deviation), unusual }))
+        let reference = Reference::normal(normal.mean, normal.deviation);
+        Ok(Ground::Density(Density { target: problem.target.clone(), reference, unusual }))
     }
 
     fn settled(&self, _: &Problem) -> Result<ReferenceKind, JobError> {
         Ok(self.clone().into())
+    }
+}
+
+impl StandardNormal {
+    /// Mean and standard deviation of each of `dim` coordinates.
+    pub fn normal(&self, dim: usize) -> Result<NormalReference, JobError> {
+        let mean = self.mean.as_ref().unwrap_or(&Numbers::One(0.0)).finite("reference.mean", dim)?;
+        Ok(NormalReference { mean, deviation: self.scale.positive("reference.scale", dim)? })
+    }
+
+    /// What makes it another than N(0, I), if it is that.
+    fn unusual(&self) -> Option<(&'static str, String)> {
+        let differs = |numbers: &Numbers, from: f64| match numbers {
+            Numbers::One(number) => *number != from,
+            Numbers::Each(all) => all.iter().any(|number| *number != from),
+        };
+        let scale = Some(&self.scale).filter(|scale| differs(scale, 1.0));
+        let mean = self.mean.as_ref().filter(|mean| differs(mean, 0.0));
+        let said = |key| move |numbers: &Numbers| (key, numbers.to_string());
+        scale.map(said("reference.scale")).or(mean.map(said("reference.mean")))
+    }
+}
+
+fn of_problem(own: &NormalReference) -> Option<(&'static str, String)> {
+    let standard = own.mean.iter().all(|m| *m == 0.0) && own.deviation.iter().all(|d| *d == 1.0);
+    (!standard).then(|| ("Problem::reference", "another normal".to_string()))
+}
+
+/// The normal that a program gave, if it can be one.
+fn checked(own: &NormalReference, dim: usize) -> Result<&NormalReference, JobError> {
+    let (means, deviations) = (own.mean.len(), own.deviation.len());
+    if (means, deviations) != (dim, dim) {
+        return Err(JobError::Config(format!(
+            "Problem::reference has {means} means and {deviations} standard deviations, but the target has dimension {dim}"
+        )));
+    }
+    if let Some(bad) = own.deviation.iter().find(|d| !(**d > 0.0 && d.is_finite())) {
+        return Err(JobError::setting("Problem::reference's deviation", bad, "it must be positive"));
+    }
+    if let Some(bad) = own.mean.iter().find(|m| !m.is_finite()) {
+        return Err(JobError::setting("Problem::reference's mean", bad, "it must be finite"));
+    }
+    Ok(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Problem;
+
+    fn ground(text: &str) -> Result<Density, String> {
+        let text = format!("[target]\nkind = \"funnel\"\ndim = 3\n[reference]\n{text}");
+        let found = Config::parse(&text, &[]).and_then(|config| {
+            let problem = config.problem()?;
+            config.reference.settled(&problem)?.ground(&problem, &config)
+        });
+        match found {
+            Ok(Ground::Density(density)) => Ok(density),
+            Ok(_) => panic!("no molecule"),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn numbers_and_lists_are_the_same_normal() {
+        let said = |reference: &Reference| format!("{reference:?}");
+        for kind in ["auto", "standard-normal"] {
+            let one = ground(&format!("kind = \"{kind}\"\nmean = 2\nscale = 0.5")).unwrap();
+            let each =
+                ground(&format!("kind = \"{kind}\"\nmean = [2, 2.0, 2]\nscale = [0.5, 0.5, 0.5]")).unwrap();
+            assert_eq!(said(&one.reference), said(&each.reference));
+            assert_eq!(said(&one.reference), said(&Reference::normal(vec![2.0; 3], vec![0.5; 3])));
+            assert_eq!(one.unusual, Some(("reference.scale", "0.5".into())));
+            assert_eq!(each.unusual, Some(("reference.scale", "[0.5, 0.5, 0.5]".into())));
+        }
+        let moved = ground("mean = [0.0, 1.0, 0.0]").unwrap();
+        assert_eq!(moved.unusual, Some(("reference.mean", "[0, 1, 0]".into())));
+        assert!(ground("mean = 0.0\nscale = [1, 1, 1]").unwrap().unusual.is_none());
+        assert_eq!(said(&ground("").unwrap().reference), said(&Reference::standard_normal(3)));
+    }
+
+    #[test]
+    fn errors_name_the_field_the_value_and_the_cure() {
+        for (text, parts) in [
+            (
+                "mean = [1.0, 2.0]",
+                &["reference.mean = [1, 2]", "has 2 numbers", "dimension 3", "one number"][..],
+            ),
+            ("scale = [1, 2, 3, 4, 5]", &["reference.scale = [1, 2, 3, 4, …]", "5 numbers", "3 of them"]),
+            ("scale = 0.0", &["reference.scale = 0 is impossible", "positive"]),
+            ("scale = [1.0, -2.0, 1.0]", &["reference.scale[1] = -2", "positive"]),
+            ("scale = inf", &["reference.scale = inf", "finite"]),
+            ("mean = nan", &["reference.mean = NaN", "finite"]),
+            ("mean = \"x\"", &["line 5", "expected a number or a list of numbers"]),
+            ("maen = 1", &["`maen`", "did you mean `mean`?"]),
+        ] {
+            let message = ground(text).err().unwrap_or_else(|| panic!("{text} was accepted"));
+            parts
+                .iter()
+                .for_each(|part| assert!(message.contains(part), "{message:?} does not say {part:?}"));
+        }
+        let config =
+            Config::parse("[target]\nkind = \"alanine-dipeptide\"\n[reference]\nmean = 1.0", &[]).unwrap();
+        let refused = config.reference.settled(&config.problem().unwrap()).unwrap_err().to_string();
+        assert!(refused.contains("reference.mean = 1 is impossible for a molecule"), "{refused}");
+    }
+
+    /// What older versions wrote of a run reads as what this one makes of the same config.
+    #[test]
+    fn resolved_configs_of_older_runs_compare_equal() {
+        let problem = Problem::new(sterna::targets::Funnel::new(3));
+        let settled = Config::default().reference.settled(&problem).unwrap();
+        let ours = Config { reference: settled, ..Config::default() };
+        assert!(ours.to_toml().contains("[reference]\nkind = \"standard-normal\"\nscale = 1.0\n\n"));
+        let theirs = Config::parse("[reference]\nkind = \"standard-normal\"\nscale = 1.0", &[]).unwrap();
+        assert_eq!(crate::checkpoint::difference(&ours, &theirs), None);
     }
 }

@@ -1,6 +1,7 @@
 //! `kind = "normal"`: a normal with diagonal precision.
 
 use super::{About, Kind, dimension};
+use crate::config::Numbers;
 use crate::error::JobError;
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -24,16 +25,6 @@ pub struct Normal {
     /// Mean of each coordinate, or one for all; 0 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<Numbers>,
-}
-
-/// One number for all, or one for each.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Numbers {
-    /// One for all.
-    One(f64),
-    /// One for each.
-    Each(Vec<f64>),
 }
 
 impl Kind for Normal {
