@@ -128,7 +128,7 @@ impl Config {
     /// The same config, seen from elsewhere: relative names of files are those in `folder`.
     pub fn within(mut self, folder: &Path) -> Self {
         for file in self.target.files() {
-            *file = folder.join(&*file);
+            *file.path = folder.join(&*file.path);
         }
         self
     }
@@ -137,8 +137,8 @@ impl Config {
     pub fn seen_from(&self, folder: &Path) -> Self {
         let mut config = self.clone();
         for file in config.target.files() {
-            if let Ok(name) = file.strip_prefix(folder) {
-                *file = name.to_path_buf();
+            if let Ok(name) = file.path.strip_prefix(folder) {
+                *file.path = name.to_path_buf();
             }
         }
         config

@@ -24,7 +24,7 @@ pub(crate) use named::check as check_names;
 
 use crate::draws_store::StoredDraws;
 use crate::files::replace;
-use crate::problem::{Observable, Parameter};
+use crate::problem::{Constrain, Observable, Parameter};
 use named::Named;
 use rust_hdf5::{H5Dataset, H5File, H5Group, H5Type, Hdf5Error};
 
@@ -133,8 +133,10 @@ pub struct DrawsFile<'a> {
     pub ensembles: Vec<EnsembleDraws<'a>>,
     /// Draws on disk, in place of `ensembles`.
     pub stored: Option<&'a StoredDraws>,
-    /// Names of coordinates, in their order; without them the points are `x`.
+    /// Names of coordinates, or of values, in their order; without them the points are `x`.
     pub parameters: &'a [Parameter],
+    /// What is named, where it is not the coordinates themselves.
+    pub values: Option<&'a dyn Constrain>,
     /// Functions of a draw, in `posterior` as well.
     pub observables: &'a [Observable],
     /// Beyond `lp` and `replica`.
@@ -152,6 +154,7 @@ impl<'a> DrawsFile<'a> {
             ensembles,
             stored: None,
             parameters: &[],
+            values: None,
             observables: &[],
             statistics: Vec::new(),
             attributes: Vec::new(),
@@ -163,9 +166,14 @@ impl<'a> DrawsFile<'a> {
         Self { stored: Some(stored), ..Self::new(dim, [] as [EnsembleDraws; 0]) }
     }
 
-    /// Names the coordinates.
+    /// Names the coordinates, or the values.
     pub fn named(self, parameters: &'a [Parameter]) -> Self {
         Self { parameters, ..self }
+    }
+
+    /// Values in place of coordinates, which must then have names.
+    pub fn holding(self, values: Option<&'a dyn Constrain>) -> Self {
+        Self { values, ..self }
     }
 
     /// Adds functions of a draw.
@@ -222,7 +230,11 @@ impl<'a> DrawsFile<'a> {
             length(REPLICA, i, ensemble.replica.len(), draws)?;
             length("x", i, ensemble.x.len(), draws.saturating_mul(self.dim))?;
         }
-        named::check(self.dim, self.parameters, self.observables)?;
+        let values = self.values.map_or(self.dim, Constrain::values);
+        named::check(values, self.parameters, self.observables)?;
+        if self.values.is_some() && self.parameters.is_empty() {
+            return Err(DrawsFileError::Parameters { found: 0, expected: values });
+        }
         for (i, Statistic { name, values }) in self.statistics.iter().enumerate() {
             let taken = [CHAIN, DRAW, LP, REPLICA].contains(&name.as_str())
                 || self.statistics[..i].iter().any(|other| other.name == *name);

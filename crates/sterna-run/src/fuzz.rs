@@ -21,7 +21,7 @@ pub fn config(data: &[u8]) -> bool {
     // Large targets are slow to make, and a library is not ours.
     let table: toml::Table = toml::from_str(&config.to_toml()).expect("just read");
     let is_large = table["target"].get("dim").and_then(toml::Value::as_integer).is_some_and(|dim| dim > 64);
-    if is_large || config.target.kind() == "library" || config.accelerator.trains() {
+    if is_large || ["library", "stan"].contains(&config.target.kind()) || config.accelerator.trains() {
         return false;
     }
     config.problem().and_then(|p| config.settings(&p).and(accelerators::plan(&p, &config))).is_ok()

@@ -164,7 +164,7 @@ impl Job {
         folder: PathBuf,
         from: Option<Stopped>,
     ) -> Result<Self, JobError> {
-        check_names(problem.dim(), &problem.parameters, &problem.observables)
+        check_names(problem.value_count(), &problem.parameters, &problem.observables)
             .map_err(|error| JobError::Config(format!("names of the problem: {error}")))?;
         let config = settled(&problem, config)?;
         let mut probe = config.clone();
@@ -244,6 +244,7 @@ impl Stopped {
 fn settled(problem: &Problem, mut config: Config) -> Result<Config, JobError> {
     config.target = match problem.kind.clone() {
         TargetKind::Library(library) => library.with_absolute_path().into(),
+        TargetKind::Stan(stan) => stan.with_absolute_path().into(),
         other => other,
     };
     config.reference = config.reference.settled(problem)?;

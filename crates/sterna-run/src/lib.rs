@@ -26,6 +26,7 @@ pub mod progress;
 pub mod references;
 pub mod report;
 pub mod reproduce;
+pub mod stan;
 pub mod summary;
 pub mod targets;
 pub mod traces;

@@ -4,6 +4,7 @@ use crate::config::{Config, ExplorerKind};
 use crate::error::JobError;
 use crate::files::write_whole;
 use crate::problem::Problem;
+use crate::targets::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sterna::{Batch, Evaluation};
@@ -85,15 +86,15 @@ pub(crate) fn evaluate(molecule: &Molecule, points: &Batch) -> Result<Evaluation
 /// returns that config; names in it are relative to the folder.
 pub(crate) fn keep_files(config: &Config, folder: &Path) -> Result<Config, JobError> {
     let mut config = config.clone();
-    // Those of a molecule, in the order in which it names them.
-    for (file, stem) in config.target.files().into_iter().zip(["system", "positions"]) {
+    for File { path, kept_as } in config.target.files() {
+        let Some(stem) = kept_as else { continue };
         let mut name = PathBuf::from(stem);
-        if let Some(ending) = file.extension() {
+        if let Some(ending) = path.extension() {
             name.set_extension(ending);
         }
-        let bytes = std::fs::read(&*file).map_err(JobError::file("read", &*file))?;
+        let bytes = std::fs::read(&*path).map_err(JobError::file("read", &*path))?;
         write_whole(&folder.join(&name), &bytes)?;
-        *file = name;
+        *path = name;
     }
     Ok(config)
 }

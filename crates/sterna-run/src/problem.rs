@@ -24,8 +24,10 @@ pub struct Problem {
     pub kind: TargetKind,
     /// Its log density and score.
     pub target: Arc<dyn Target>,
-    /// What its coordinates are called, in their order; empty where they have no names.
+    /// What its coordinates are called, in their order, or its values where it has some; empty where they have no names.
     pub parameters: Vec<Parameter>,
+    /// The values that draws, summary and report speak of, where those are not the coordinates themselves.
+    pub values: Option<Arc<dyn Constrain>>,
     /// Where replicas start anew, if not from what the config says.
     pub reference: Option<NormalReference>,
     /// Its log density as operations of a graph, where it is known so: networks train faster, and GPUs can sample it.
@@ -38,6 +40,40 @@ pub struct Problem {
     pub exact_drift: Option<Arc<dyn Drift>>,
     /// The molecule that it is.
     pub molecule: Option<Arc<Molecule>>,
+    /// What the target complained of when it was tried, to be told where a run finds no point to start from.
+    pub complaint: Option<String>,
+}
+
+/// From the coordinates that are sampled, which are free, to the values that people speak of: within bounds, in order,
+/// with a sum of one.
+///
+/// ```
+/// use sterna_run::{Problem, problem::Constrain};
+///
+/// struct Positive;
+/// impl Constrain for Positive {
+///     fn values(&self) -> usize {
+///         1
+///     }
+///     fn constrain(&self, point: &[f64], values: &mut [f64]) {
+///         values[0] = point[0].exp();
+///     }
+/// }
+/// let problem = Problem::new(sterna::targets::Banana::new(2)).with_values(Positive, ["sigma"]);
+/// assert_eq!((problem.dim(), problem.value_names()), (2, vec!["sigma".to_string()]));
+/// ```
+pub trait Constrain: Send + Sync {
+    /// How many values a point has.
+    fn values(&self) -> usize;
+
+    /// The values at a point; NaN where it has none.
+    fn constrain(&self, point: &[f64], values: &mut [f64]);
+}
+
+impl fmt::Debug for dyn Constrain + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} values", self.values())
+    }
 }
 
 /// One or more coordinates with one name.
@@ -46,24 +82,54 @@ pub struct Problem {
 pub struct Parameter {
     /// What it is called in draws.nc, summary and report.
     pub name: String,
-    /// How many coordinates it has; a single number if none is said.
-    pub size: Option<usize>,
+    /// Lengths of its axes, the last of which changes fastest; none for a single number.
+    pub shape: Vec<usize>,
+    /// The number of the first place on each axis, as in `theta[0]`.
+    pub first: usize,
 }
 
 impl Parameter {
     /// A single number.
     pub fn scalar(name: impl Into<String>) -> Self {
-        Self { name: name.into(), size: None }
+        Self::array(name, [])
     }
 
     /// Several numbers with one name.
     pub fn vector(name: impl Into<String>, size: usize) -> Self {
-        Self { name: name.into(), size: Some(size) }
+        Self::array(name, [size])
+    }
+
+    /// Numbers with one name on several axes; the last one changes fastest.
+    pub fn array(name: impl Into<String>, shape: impl Into<Vec<usize>>) -> Self {
+        Self { name: name.into(), shape: shape.into(), first: 0 }
+    }
+
+    /// Counts places from another number than 0, as those do that count from 1.
+    pub fn counted_from(self, first: usize) -> Self {
+        Self { first, ..self }
     }
 
     /// Coordinates that it takes.
     pub fn coordinates(&self) -> usize {
-        self.size.unwrap_or(1)
+        self.shape.iter().product()
+    }
+
+    /// A name for each coordinate: `mu`, `theta[2]`, `omega[0,1]`.
+    pub fn names(&self) -> Vec<String> {
+        let name = |flat: usize| {
+            let mut rest = flat;
+            let mut places: Vec<String> = Vec::new();
+            for length in self.shape.iter().rev() {
+                places.push((self.first + rest % length).to_string());
+                rest /= length;
+            }
+            places.reverse();
+            format!("{}[{}]", self.name, places.join(","))
+        };
+        match self.shape.is_empty() {
+            true => vec![self.name.clone()],
+            false => (0..self.coordinates()).map(name).collect(),
+        }
     }
 }
 
@@ -112,12 +178,14 @@ impl Problem {
             kind: Own { name: "own".into(), dim: Some(target.dim()) }.into(),
             target,
             parameters: Vec::new(),
+            values: None,
             reference: None,
             graph: None,
             observables: Vec::new(),
             particles: None,
             exact_drift: None,
             molecule: None,
+            complaint: None,
         }
     }
 
@@ -139,6 +207,15 @@ impl Problem {
     pub fn named<P: Into<Parameter>>(mut self, parameters: impl IntoIterator<Item = P>) -> Self {
         self.parameters = parameters.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Speaks of these values, with these names, in place of the coordinates that are sampled.
+    pub fn with_values<P: Into<Parameter>>(
+        self,
+        values: impl Constrain + 'static,
+        parameters: impl IntoIterator<Item = P>,
+    ) -> Self {
+        Self { values: Some(Arc::new(values)), ..self.named(parameters) }
     }
 
     /// Gives the log density as operations of a graph.
@@ -168,13 +245,15 @@ impl Problem {
         self.target.dim()
     }
 
-    /// A name for each coordinate, as `theta[2]` where several have one; empty where they have none.
-    pub fn coordinate_names(&self) -> Vec<String> {
-        let names = |p: &Parameter| match p.size {
-            None => vec![p.name.clone()],
-            Some(size) => (0..size).map(|i| format!("{}[{i}]", p.name)).collect(),
-        };
-        self.parameters.iter().flat_map(names).collect()
+    /// A name for each value, which are the coordinates if nothing else was said, as `theta[2]` where several have one; empty
+    /// where they have none.
+    pub fn value_names(&self) -> Vec<String> {
+        self.parameters.iter().flat_map(Parameter::names).collect()
+    }
+
+    /// How many values a draw has that people speak of.
+    pub fn value_count(&self) -> usize {
+        self.values.as_ref().map_or(self.dim(), |values| values.values())
     }
 
     /// The target inside graphs, for losses: as operations where it is known so, else called on the host.

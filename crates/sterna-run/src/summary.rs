@@ -16,7 +16,7 @@ use crate::alarms::{Alarm, Code, Evidence};
 use crate::checkpoint;
 use crate::chemistry::{Molecule, Observed};
 use crate::error::JobError;
-use crate::problem::Observable;
+use crate::problem::{Constrain, Observable};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -98,6 +98,8 @@ pub struct Findings<'a> {
     pub times: &'a Times,
     /// Draws of each ladder, or some of them evenly spread: what alarms look at.
     pub draws: &'a [Draws],
+    /// The values of a draw that the problem names, where those are not its coordinates.
+    pub values: Option<&'a dyn Constrain>,
     /// Functions of a draw that the problem watches.
     pub observables: &'a [Observable],
     /// What chemists look at, where the target is a molecule, or why there is nothing to see.
@@ -141,7 +143,10 @@ impl Summary {
             swaps: Swaps::of(&setup, &results, times),
             log_z: LogZ::of(&results),
             target_chain: TargetChain::of(&results, molecule.as_ref()),
-            parameters: Quantity::parameters(&about.parameters, &results, findings.draws),
+            parameters: match findings.values {
+                Some(values) => Quantity::values(&about.parameters, values, setup.target.dim, findings.draws),
+                None => Quantity::parameters(&about.parameters, &results, findings.draws),
+            },
             observables: Quantity::observables(findings.observables, setup.target.dim, findings.draws),
             moves: Moves::of(run, &results),
             cost: Cost::of(about, &setup, run, &results, times),
@@ -211,6 +216,14 @@ impl Summary {
         let mut text = serde_json::to_string_pretty(&value).expect("plain data");
         text.push('\n');
         text
+    }
+
+    /// Effective draws of each value that has a name, or of each coordinate where none has.
+    pub fn shown_ess(&self) -> Vec<f64> {
+        match self.parameters.is_empty() {
+            true => self.target_chain.ess.coordinates.clone(),
+            false => self.parameters.iter().map(|parameter| parameter.ess).collect(),
+        }
     }
 
     /// Whether an alarm was raised.

@@ -10,6 +10,7 @@ mod many_well;
 mod molecule;
 mod normal;
 mod own;
+mod stan;
 
 pub use alanine_dipeptide::AlanineDipeptide;
 pub use banana::Banana;
@@ -21,6 +22,7 @@ pub use many_well::ManyWell;
 pub use molecule::MoleculeFiles;
 pub use normal::Normal;
 pub use own::Own;
+pub use stan::{Data, Stan};
 
 use crate::config::kinds::kinds;
 use crate::error::JobError;
@@ -37,9 +39,18 @@ pub trait Kind {
     fn problem(&self) -> Result<Problem, JobError>;
 
     /// Files that it names.
-    fn files(&mut self) -> Vec<&mut PathBuf> {
+    fn files(&mut self) -> Vec<File<'_>> {
         Vec::new()
     }
+}
+
+/// A file that a target names.
+#[derive(Debug)]
+pub struct File<'a> {
+    /// Where it is.
+    pub path: &'a mut PathBuf,
+    /// What a copy of it is called in the run folder, before its ending; without one, the run needs the file itself.
+    pub kept_as: Option<&'static str>,
 }
 
 /// A line of the list that `sterna targets` prints.
@@ -72,6 +83,8 @@ kinds! {
         Molecule(MoleculeFiles) = "molecule",
         /// A target in a shared library.
         Library(Library) = "library",
+        /// A model of Stan.
+        Stan(Stan) = "stan",
         /// A target in a program that uses this library.
         Own(Own) = "own",
     }
@@ -89,7 +102,7 @@ impl TargetKind {
     }
 
     /// Files that it names.
-    pub fn files(&mut self) -> Vec<&mut PathBuf> {
+    pub fn files(&mut self) -> Vec<File<'_>> {
         self.role_mut().files()
     }
 
@@ -115,6 +128,7 @@ pub(crate) fn refuse_misplaced(target: &TargetKind, given: &[&str]) -> Result<()
         "system" | "positions" if kind == "alanine-dipeptide" => Err(JobError::Config(format!(
             "target.{field} belongs to kind = \"molecule\"; alanine dipeptide is built in"
         ))),
+        "model" | "data" | "seed" => belongs("target.model and target.data", "stan"),
         "name" => belongs("target.name", "own"),
         _ => Err(JobError::of_molecules(&format!("target.{field}"), kind)),
     }

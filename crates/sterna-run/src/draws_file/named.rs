@@ -1,7 +1,7 @@
 //! Variables of named parameters and of observables, written in one pass over the draws.
 
 use super::{CHAIN, CHUNK, DRAW, DrawsFile, DrawsFileError, Variable, describe, is_name, write_scale};
-use crate::problem::{Observable, Parameter};
+use crate::problem::{Constrain, Observable, Parameter};
 use rust_hdf5::{H5Dataset, H5Group, Hdf5Error};
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub fn check(dim: usize, parameters: &[Parameter], observables: &[Observable]) -
     Ok(())
 }
 
-/// What a variable holds of a point.
+/// What a variable holds of a point: some of its values, or a function of it.
 enum Source<'a> {
     Columns(Range<usize>),
     Value(&'a Observable),
@@ -39,9 +39,9 @@ struct Column<'a> {
 }
 
 impl Column<'_> {
-    fn take(&mut self, point: &[f64]) {
+    fn take(&mut self, point: &[f64], values: &[f64]) {
         match &self.source {
-            Source::Columns(columns) => self.waiting.extend_from_slice(&point[columns.clone()]),
+            Source::Columns(columns) => self.waiting.extend_from_slice(&values[columns.clone()]),
             Source::Value(observable) => self.waiting.push((observable.value)(point)),
         }
     }
@@ -78,15 +78,14 @@ impl<'a> Named<'a> {
         for parameter in file.parameters {
             let range = first..first + parameter.coordinates();
             first = range.end;
-            let variable = match parameter.size {
-                None => Variable::create::<f64>(group, &parameter.name, &[chain, draw])?,
-                Some(size) => {
-                    let name = format!("{}_dim_0", parameter.name);
-                    let scale = write_scale(group, &name, size, *dimensions)?;
-                    *dimensions += 1;
-                    Variable::create::<f64>(group, &parameter.name, &[chain, draw, &scale])?
-                }
-            };
+            let mut axes = Vec::new();
+            for (axis, &length) in parameter.shape.iter().enumerate() {
+                let name = format!("{}_dim_{axis}", parameter.name);
+                axes.push(write_scale(group, &name, length, *dimensions)?);
+                *dimensions += 1;
+            }
+            let scales: Vec<&H5Dataset> = [chain, draw].into_iter().chain(&axes).collect();
+            let variable = Variable::create::<f64>(group, &parameter.name, &scales)?;
             columns.push((variable, Source::Columns(range)));
         }
         for observable in file.observables {
@@ -104,12 +103,20 @@ impl<'a> Named<'a> {
             return Ok(());
         }
         let (draws, block) = (file.draws(), (CHUNK / file.dim).max(1));
+        let mut room = vec![0.0; file.values.map_or(0, Constrain::values)];
         for ensemble in 0..file.count() {
             for first in (0..draws).step_by(block) {
                 let x = file.x(ensemble, first..draws.min(first + block))?;
                 for point in x.chunks_exact(file.dim) {
+                    let values = match file.values {
+                        Some(values) => {
+                            values.constrain(point, &mut room);
+                            &room[..]
+                        }
+                        None => point,
+                    };
                     for column in &mut self.0 {
-                        column.take(point);
+                        column.take(point, values);
                         column.flush(ensemble, false)?;
                     }
                 }

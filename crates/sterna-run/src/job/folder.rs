@@ -137,7 +137,10 @@ impl<'a> Folder<'a> {
             chemistry::write_files(self.path, &work.run, observed)?;
         }
         let mut traces = Traces::new(&work.run, &work.about);
-        traces.exact = Sample::exact(&*work.problem.target, work.config.seed, &summary.target_chain.ess);
+        // Exact draws are of coordinates.
+        if work.problem.values.is_none() {
+            traces.exact = Sample::exact(&*work.problem.target, work.config.seed, &summary.target_chain.ess);
+        }
         let traces = serde_json::to_vec(&traces).expect("plain data");
         write_whole(&self.path.join("traces.json"), &traces)?;
         write_whole(&self.path.join("summary.json"), summary.to_json().as_bytes())?;
@@ -157,6 +160,7 @@ impl<'a> Folder<'a> {
         let series = observed.into_iter().flat_map(|o| &o.series);
         let file = DrawsFile::stored(work.run.sampler().path.dim(), draws)
             .named(&work.problem.parameters)
+            .holding(work.problem.values.as_deref())
             .observing(&work.problem.observables);
         let file = series.fold(file, |file, series| {
             file.statistic(&series.name, series.values.iter().map(|values| Values::Real(values)))

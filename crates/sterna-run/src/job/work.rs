@@ -38,8 +38,8 @@ impl Work {
         caught(|| {
             let config = resolve_chains(&problem, config, &plan.path)?;
             let about = about(&problem, &config, plan.steps);
-            let run = Run::accelerated(plan.path, config.settings(&problem)?, plan.acceleration)?;
-            let run = with_engine(run, engine)?;
+            let run = Run::accelerated(plan.path, config.settings(&problem)?, plan.acceleration);
+            let run = with_engine(run.map_err(|error| no_start(error, &problem))?, engine)?;
             Ok(Self { problem, config, about, run, times: Times::default(), block: 1 })
         })
     }
@@ -113,6 +113,7 @@ impl Work {
             run: &self.run,
             times: &self.times,
             draws,
+            values: self.problem.values.as_deref(),
             observables: &self.problem.observables,
             observed: observed.as_ref().map(Option::as_ref),
         });
@@ -124,7 +125,7 @@ impl Work {
 fn about(problem: &Problem, config: &Config, steps: usize) -> About {
     About {
         target: problem.kind.kind().into(),
-        parameters: problem.coordinate_names(),
+        parameters: problem.value_names(),
         accelerator: config.accelerator.kind().into(),
         steps,
         network_points: match config.accelerator {
@@ -134,6 +135,16 @@ fn about(problem: &Problem, config: &Config, steps: usize) -> About {
         },
         transport_given: config.accelerator.transport().is_some(),
         loss: word(&config.training.loss),
+    }
+}
+
+/// Where no replica finds a start, what the target itself complained of is told as well.
+fn no_start(error: sterna::Error, problem: &Problem) -> JobError {
+    match (&error, &problem.complaint) {
+        (sterna::Error::NoStart { .. } | sterna::Error::BadStart { .. }, Some(complaint)) => {
+            JobError::Config(format!("{error}\n{complaint}"))
+        }
+        _ => error.into(),
     }
 }
 

@@ -82,7 +82,7 @@ impl Folder {
         let log = keep(text("log.jsonl"));
         let traces = parsed(text("traces.json"), "traces.json").and_then(sound_traces);
         let traces = traces.map_err(|why| unread.push(why)).ok();
-        let wanted = slowest(&summary.target_chain.ess.coordinates);
+        let wanted = slowest(&summary.shown_ess());
         let draws = read_draws(&folder.join("draws.nc"), &wanted, &summary.parameters)
             .map_err(|why| unread.push(why))
             .ok();
@@ -158,33 +158,45 @@ fn read_draws(path: &Path, coordinates: &[usize], names: &[Quantity]) -> Result<
 
 /// The same where each parameter has a variable of its own: `mu`, or a place in one, `theta[2]`.
 fn read_named(file: &H5File, coordinates: &[usize], names: &[Quantity]) -> Result<Columns, String> {
+    let variable_of = |j: usize| {
+        let name: &str = &names[j].name;
+        name.split_once('[').map_or(name, |(variable, _)| variable)
+    };
     let mut out = Columns::default();
     for &j in coordinates.iter().filter(|&&j| j < names.len()) {
-        let name = names[j].name.as_str();
-        let (variable, place) = match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
-            Some((variable, place)) => (variable, place.parse::<usize>().ok()),
-            None => (name, None),
-        };
+        let (name, variable) = (names[j].name.as_str(), variable_of(j));
         let unreadable = |e: rust_hdf5::Hdf5Error| format!("draws.nc: {name}: {e}");
         let data = file.dataset(&format!("posterior/{variable}")).map_err(unreadable)?;
+        // All places of a variable have names, in their order: the first of them says which one this is.
+        let first = (0..=j).find(|&i| variable_of(i) == variable).unwrap_or(j);
         let shape = data.shape();
-        let fits = shape.len() == 2 + usize::from(place.is_some()) && place.is_none_or(|at| at < shape[2]);
-        if !fits || shape.contains(&0) {
+        let Some(place) = place_of(j - first, &shape) else {
             return Err(format!("draws.nc: {name} has another shape than the summary says"));
-        }
+        };
         let (ladders, draws) = (shape[0], shape[1]);
         let stride = (ladders * draws).div_ceil(DRAWS).max(1);
+        let count = [vec![1, draws], vec![1; place.len()]].concat();
         let mut values = Vec::new();
         for ladder in 0..ladders {
-            let x: Vec<f64> = match place {
-                Some(at) => data.read_slice(&[ladder, 0, at], &[1, draws, 1]),
-                None => data.read_slice(&[ladder, 0], &[1, draws]),
-            }
-            .map_err(unreadable)?;
+            let start = [&[ladder, 0], &place[..]].concat();
+            let x: Vec<f64> = data.read_slice(&start, &count).map_err(unreadable)?;
             values.extend(x.into_iter().step_by(stride));
         }
         out.coordinates.push(j);
         out.values.push(values);
     }
     Ok(out)
+}
+
+/// Where an entry of a variable of this shape (ladders, draws, axes) lies on its axes, the last of which changes fastest.
+fn place_of(entry: usize, shape: &[usize]) -> Option<Vec<usize>> {
+    let axes = shape.get(2..).filter(|_| !shape.contains(&0))?;
+    let mut rest = entry;
+    let mut place: Vec<usize> = Vec::new();
+    for length in axes.iter().rev() {
+        place.push(rest % length);
+        rest /= length;
+    }
+    place.reverse();
+    (rest == 0).then_some(place)
 }

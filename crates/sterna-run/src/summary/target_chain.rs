@@ -2,7 +2,7 @@
 
 use super::number;
 use crate::chemistry::Molecule;
-use crate::problem::Observable;
+use crate::problem::{Constrain, Observable};
 use serde::{Deserialize, Serialize};
 use sterna::estimates::effective_sample_size;
 use sterna::records::{BadPoint, Draws};
@@ -156,18 +156,39 @@ impl Quantity {
         names.iter().enumerate().map(quantity).collect()
     }
 
+    /// One for each named value of points of this dimension.
+    pub(super) fn values(names: &[String], values: &dyn Constrain, dim: usize, draws: &[Draws]) -> Vec<Self> {
+        let count = values.values();
+        if names.len() != count {
+            return Vec::new();
+        }
+        let mut columns = vec![vec![Vec::new(); draws.len()]; count];
+        let mut of_point = vec![0.0; count];
+        for (ladder, draws) in draws.iter().enumerate() {
+            for point in draws.x.chunks_exact(dim) {
+                values.constrain(point, &mut of_point);
+                columns.iter_mut().zip(&of_point).for_each(|(column, x)| column[ladder].push(*x));
+            }
+        }
+        names.iter().zip(columns).map(|(name, ladders)| Self::of(name, &ladders)).collect()
+    }
+
     /// One for each observable of points of this dimension.
     pub(super) fn observables(observables: &[Observable], dim: usize, draws: &[Draws]) -> Vec<Self> {
         let quantity = |observable: &Observable| {
             let of = |d: &Draws| d.x.chunks_exact(dim).map(|x| (observable.value)(x)).collect();
-            let ladders: Vec<Vec<f64>> = draws.iter().map(of).collect();
-            let ess = effective_sample_size(&ladders.iter().map(|l| &l[..]).collect::<Vec<_>>());
-            let all = || ladders.iter().flatten().copied();
-            let sd = deviation(all());
-            let mean = all().sum::<f64>() / all().count() as f64;
-            Self { name: observable.name.clone(), mean, sd, mcse: sd / ess.sqrt(), ess }
+            Self::of(&observable.name, &draws.iter().map(of).collect::<Vec<_>>())
         };
         observables.iter().map(quantity).collect()
+    }
+
+    /// Of numbers, ladder by ladder.
+    fn of(name: &str, ladders: &[Vec<f64>]) -> Self {
+        let ess = effective_sample_size(&ladders.iter().map(|l| &l[..]).collect::<Vec<_>>());
+        let all = || ladders.iter().flatten().copied();
+        let sd = deviation(all());
+        let mean = all().sum::<f64>() / all().count() as f64;
+        Self { name: name.into(), mean, sd, mcse: sd / ess.sqrt(), ess }
     }
 }
 

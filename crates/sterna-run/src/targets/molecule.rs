@@ -1,6 +1,6 @@
 //! `kind = "molecule"`: any small molecule in vacuum, from files.
 
-use super::{About, Kind};
+use super::{About, File, Kind};
 use crate::error::JobError;
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -49,8 +49,10 @@ impl Kind for MoleculeFiles {
         Ok(problem(molecule))
     }
 
-    fn files(&mut self) -> Vec<&mut PathBuf> {
-        [&mut self.system, &mut self.positions].into_iter().flatten().collect()
+    fn files(&mut self) -> Vec<File<'_>> {
+        let system = self.system.as_mut().map(|path| File { path, kept_as: Some("system") });
+        let positions = self.positions.as_mut().map(|path| File { path, kept_as: Some("positions") });
+        [system, positions].into_iter().flatten().collect()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::report::chart::{Axis, Chart, Key};
 use crate::report::figure::Figure;
 use crate::report::format::{count, number, significant, with_error};
 use crate::report::load::{Columns, Folder};
-use crate::summary::TargetChain;
+use crate::summary::Summary;
 use crate::traces::{Histogram, Labels};
 
 /// Points of a scatter plot.
@@ -22,7 +22,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
         charts.extend(exact.map(of));
     }
     for i in 0..draws.coordinates.len() {
-        charts.push(marginal(&folder.summary.target_chain, &labels, draws, exact, i));
+        charts.push(marginal(&folder.summary, &labels, draws, exact, i));
     }
     let compared =
         if exact.is_some() { " This target can be drawn from exactly, for comparison." } else { "" };
@@ -74,11 +74,16 @@ fn pair_plot(id: &str, title: &str, labels: &Labels, shown: &Columns, draws: &Co
     chart
 }
 
-/// Mean and effective draws of a coordinate, in words.
-fn moments(found: &TargetChain, coordinate: usize) -> String {
-    let of = |list: &[f64]| list.get(coordinate).copied().unwrap_or(f64::NAN);
-    let mean = with_error(of(&found.expectations.mean), of(&found.expectations.standard_error));
-    format!("Mean {mean}; {} effective draws.", number(of(&found.ess.coordinates).round()))
+/// Mean and effective draws of a named value, or of a coordinate, in words.
+fn moments(summary: &Summary, i: usize) -> String {
+    let found = &summary.target_chain;
+    let of = |list: &[f64]| list.get(i).copied().unwrap_or(f64::NAN);
+    let [mean, error, ess] = match summary.parameters.get(i) {
+        Some(named) => [named.mean, named.mcse, named.ess],
+        None => [&found.expectations.mean, &found.expectations.standard_error, &found.ess.coordinates]
+            .map(|l| of(l)),
+    };
+    format!("Mean {}; {} effective draws.", with_error(mean, error), number(ess.round()))
 }
 
 /// A title from a name: parameters keep theirs, "coordinate 3" begins with a capital.
@@ -86,13 +91,7 @@ fn capitalised(name: &str) -> String {
     name.strip_prefix("coordinate ").map_or_else(|| name.into(), |i| format!("Coordinate {i}"))
 }
 
-fn marginal(
-    found: &TargetChain,
-    labels: &Labels,
-    draws: &Columns,
-    exact: Option<&Columns>,
-    i: usize,
-) -> Chart {
+fn marginal(summary: &Summary, labels: &Labels, draws: &Columns, exact: Option<&Columns>, i: usize) -> Chart {
     let coordinate = draws.coordinates[i];
     let values = &draws.values[i];
     let empty = Histogram::around(&[&values[..], exact.map_or(&[], |e| &e.values[i][..])].concat());
@@ -105,7 +104,7 @@ fn marginal(
     let theirs = exact.map(|e| histogram(&e.values[i]));
     let top = ours.iter().chain(theirs.iter().flatten()).copied().fold(0.0, f64::max);
     let name = labels.coordinate(coordinate);
-    let words = moments(found, coordinate);
+    let words = moments(summary, coordinate);
     let at = |b: usize| empty.low + b as f64 * empty.width;
     let corners = |density: &[f64]| -> Vec<(f64, f64)> {
         density.iter().enumerate().flat_map(|(b, &d)| [(at(b), d), (at(b + 1), d)]).collect()
