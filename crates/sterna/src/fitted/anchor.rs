@@ -8,7 +8,7 @@ const FARTHEST: f64 = 2.0;
 const WITHIN: f64 = 1.5;
 
 /// The anchor's standard deviations, grown coordinate by coordinate so that each optimum, with two of its own standard
-/// deviations around it, lies within two of the anchor's.
+/// deviations around it, lies within two of the anchor's. Pass those that [matter](super::Found::that_matter).
 ///
 /// ```
 /// use sterna::fitted::{Optimum, Shape, Starts, widen};

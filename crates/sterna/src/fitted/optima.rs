@@ -42,6 +42,8 @@ pub struct Found {
     pub mixture: Option<Mixture>,
     /// All optima, by evidence, the best first.
     pub optima: Vec<Optimum>,
+    /// How many of them matter: there is mass around them, beside the best and beside what a normal at the anchor finds.
+    pub matter: usize,
     /// Climbs that were made.
     pub climbs: usize,
     /// Points at which the target was evaluated.
@@ -133,10 +135,10 @@ impl Hunt<'_> {
     /// What was found, the best first.
     fn found(mut self) -> Result<Found> {
         self.optima.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
-        let matter: Vec<&Optimum> = self.optima.iter().filter(|o| self.matters(o)).collect();
-        let mixture = if matter.is_empty() { None } else { Some(Mixture::of_optima(&matter)?) };
+        let matter = self.optima.iter().filter(|o| self.matters(o)).count();
+        let mixture = if matter == 0 { None } else { Some(Mixture::of_optima(&self.optima[..matter])?) };
         let evaluations = self.target.evaluations();
-        Ok(Found { mixture, optima: self.optima, climbs: self.climbs, evaluations })
+        Ok(Found { mixture, optima: self.optima, matter, climbs: self.climbs, evaluations })
     }
 
     /// Makes so many more climbs.
@@ -233,13 +235,15 @@ impl Hunt<'_> {
     /// Improves an end until the curvature there says that it is an optimum; none if it never does.
     fn settle(&self, mut place: Place, mut frame: Shape) -> Result<Option<Optimum>> {
         let mut improper = 0;
-        for _ in 0..CURVATURES {
-            let normal = laplace(self.target, &place, &frame, self.kind)?;
-            if normal.proper && normal.gain < 0.5 && !normal.uneven {
+        // Correlations help on the way, whatever the fit keeps of them.
+        let kind = if place.point.len() <= Covariance::MOST_DENSE { Covariance::Dense } else { self.kind };
+        for round in 0..CURVATURES {
+            let normal = laplace(self.target, &place, &frame, kind)?;
+            if normal.proper && normal.gain < 0.5 && (!normal.uneven || round > 1) {
                 let log_density = place.log_density + normal.gain;
                 let half_log_tau = 0.5 * ln(std::f64::consts::TAU) * place.point.len() as f64;
                 let log_evidence = log_density + normal.shape.log_volume() + half_log_tau;
-                let (mean, shape) = (normal.mean, normal.shape);
+                let (mean, shape) = (normal.mean, self.kind.kind_of(&normal.shape));
                 return Ok(Some(Optimum { mean, shape, log_density, log_evidence, climbs: 1 }));
             }
             improper += usize::from(!normal.proper);
@@ -257,13 +261,20 @@ impl Hunt<'_> {
 
 /// Evaluations of one climb: where the curvature is uneven, looking at it helps more than further steps.
 fn most(dim: usize) -> u64 {
-    80 + 2 * dim.min(160) as u64
+    60 + dim.min(120) as u64
+}
+
+impl Found {
+    /// The optima that matter.
+    pub fn that_matter(&self) -> &[Optimum] {
+        &self.optima[..self.matter.min(self.optima.len())]
+    }
 }
 
 impl Mixture {
     /// A normal for each optimum, weighed by its evidence, slightly widened; the best ones, where there are too many.
-    pub fn of_optima(optima: &[&Optimum]) -> Result<Self> {
-        let mut kept = optima.to_vec();
+    pub fn of_optima(optima: &[Optimum]) -> Result<Self> {
+        let mut kept: Vec<&Optimum> = optima.iter().collect();
         kept.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
         kept.truncate(Self::MOST);
         let mut weights: Vec<f64> = kept.iter().map(|o| o.log_evidence).collect();
