@@ -2,8 +2,8 @@
 
 use super::climb::{Climb, End, Place, Way, climb, places};
 use super::laplace::laplace;
-use super::numbers::{dot, ln};
-use super::starts::{Starts, find_starts};
+use super::numbers::{add, dot, ln};
+use super::starts::{FAR, NEAR, Starts, find_starts};
 use super::{Component, Covariance, Mixture, Shape};
 use crate::{Batch, Counted, Evaluation, Result, Streams, Target};
 use serde::{Deserialize, Serialize};
@@ -145,7 +145,7 @@ impl Hunt<'_> {
     fn climb(&mut self, streams: &Streams, count: usize) -> Result<()> {
         let first = self.climbs;
         self.climbs += count;
-        let starts = find_starts(self.target, self.anchor, streams, first..first + count)?;
+        let starts = self.starts(streams, first, count)?;
         if first == 0 {
             let ratio = |s: &Place| s.log_density - self.anchor.log_density(&s.point);
             self.anchored = starts.iter().map(ratio).sum::<f64>() / starts.len() as f64;
@@ -159,6 +159,35 @@ impl Hunt<'_> {
             self.take(end, frame.clone())?;
         }
         Ok(())
+    }
+
+    /// Where climbs start: around the anchor, and, once several optima are known, half of them around those.
+    fn starts(&self, streams: &Streams, first: usize, count: usize) -> Result<Vec<Place>> {
+        let around_known = if self.optima.len() > 1 { count / 2 } else { 0 };
+        let middle = first + count - around_known;
+        let mut starts = find_starts(self.target, self.anchor, &FAR, streams, first..middle)?;
+        if around_known > 0 {
+            let (mean, deviation) = self.spread();
+            let known = Starts { mean: &mean, deviation: &deviation };
+            starts.extend(find_starts(self.target, known, &NEAR, streams, middle..first + count)?);
+        }
+        Ok(starts)
+    }
+
+    /// Mean and standard deviations of the optima that matter, with their own deviations.
+    fn spread(&self) -> (Vec<f64>, Vec<f64>) {
+        let matter: Vec<&Optimum> = self.optima.iter().filter(|o| self.matters(o)).collect();
+        let share = 1.0 / matter.len().max(1) as f64;
+        let (mut mean, mut second) = (vec![0.0; self.anchor.mean.len()], vec![0.0; self.anchor.mean.len()]);
+        matter.iter().for_each(|o| add(&mut mean, share, &o.mean));
+        for o in &matter {
+            for (j, own) in o.shape.deviations().iter().enumerate() {
+                second[j] += share * (own * own + (o.mean[j] - mean[j]) * (o.mean[j] - mean[j]));
+            }
+        }
+        let deviation =
+            second.iter().zip(self.anchor.deviation).map(|(v, s)| if *v > 0.0 { v.sqrt() } else { *s });
+        (mean, deviation.collect())
     }
 
     fn best(&self) -> Option<&Optimum> {

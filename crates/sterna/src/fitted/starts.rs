@@ -6,11 +6,14 @@ use crate::streams::Phase;
 use crate::{Batch, Error, Result, Streams, Target};
 use std::ops::Range;
 
-/// How many times as far as the anchor's draws each pair of starts lies.
+/// How many times as far as the anchor's draws each pair of starts around it lies.
 ///
 /// From far away the modes of a target lie side by side, so that starts there, on opposite sides, find those that the
 /// anchor is too narrow for.
-const SCALES: [f64; 8] = [1.0, 16.0, 2.0, 64.0, 1.0, 8.0, 4.0, 32.0];
+pub(super) const FAR: [f64; 8] = [1.0, 16.0, 2.0, 64.0, 1.0, 8.0, 4.0, 32.0];
+
+/// The same for starts around optima that are known.
+pub(super) const NEAR: [f64; 3] = [1.0, 2.0, 1.5];
 
 /// Distances along the first draw of a start, each half of the one before; and points that are tried for a start in all.
 const HALVINGS: usize = 8;
@@ -50,13 +53,13 @@ impl Starts<'_> {
 
     /// A point of start number `climb`. The first draws of climbs come in pairs, on opposite sides of the mean; further
     /// ones are each climb's own.
-    fn point(&self, streams: &Streams, climb: usize, attempt: usize) -> Vec<f64> {
+    fn point(&self, streams: &Streams, climb: usize, scale: f64, attempt: usize) -> Vec<f64> {
         let (draw, halvings) = draw_and_halvings(attempt);
         let row = if draw == 0 { climb / 2 } else { climb };
         let mut z = Batch::zeros(1, self.mean.len());
         streams.normals(Phase::Climb, draw as u64, &[row as u32], &mut z);
         let side = if draw == 0 && climb % 2 == 1 { -1.0 } else { 1.0 };
-        let far = side * SCALES[climb / 2 % SCALES.len()] * 0.5f64.powi(halvings as i32);
+        let far = side * scale * 0.5f64.powi(halvings as i32);
         let coordinates = self.mean.iter().zip(self.deviation).zip(z.row(0));
         coordinates.map(|((mean, deviation), z)| mean + far * deviation * z).collect()
     }
@@ -79,14 +82,16 @@ fn draw_and_halvings(attempt: usize) -> (usize, usize) {
 pub(super) fn find_starts(
     target: &dyn Target,
     anchor: Starts,
+    scales: &[f64],
     streams: &Streams,
     climbs: Range<usize>,
 ) -> Result<Vec<Place>> {
     let middle = places(target, vec![anchor.mean.to_vec()])?.remove(0).log_density;
-    let mut starts: Vec<Start> = climbs.map(|climb| Start { climb, candidate: None, found: false }).collect();
+    let mut starts: Vec<Start> =
+        climbs.map(|climb| Start::new(climb, scales[climb / 2 % scales.len()])).collect();
     for attempt in 0..ATTEMPTS {
         let open: Vec<&mut Start> = starts.iter_mut().filter(|s| !s.found).collect();
-        let points = open.iter().map(|s| anchor.point(streams, s.climb, attempt)).collect();
+        let points = open.iter().map(|s| anchor.point(streams, s.climb, s.scale, attempt)).collect();
         for (start, place) in open.into_iter().zip(places(target, points)?) {
             start.see(place, middle, attempt == 0 || attempt >= HALVINGS && attempt % 2 == 0);
         }
@@ -97,15 +102,19 @@ pub(super) fn find_starts(
 /// The search for one start.
 struct Start {
     climb: usize,
+    scale: f64,
     /// The last point that was seen, which is the start once it was found.
     candidate: Option<Place>,
     found: bool,
 }
 
 impl Start {
+    fn new(climb: usize, scale: f64) -> Self {
+        Self { climb, scale, candidate: None, found: false }
+    }
+
     /// Takes the next point, on a new draw or half as far out as the one before.
     fn see(&mut self, nearer: Place, middle: f64, new_draw: bool) {
-        let scale = SCALES[self.climb / 2 % SCALES.len()];
         if !new_draw && let Some(farther) = self.candidate.take_if(|p| p.is_finite()) {
             let fall = |place: &Place| middle.max(nearer.log_density) - place.log_density;
             if nearer.is_finite() && fall(&farther) <= STEEPEST * fall(&nearer).max(1.0) {
@@ -114,7 +123,7 @@ impl Start {
                 return;
             }
         }
-        self.found = scale <= 2.0 && nearer.is_finite();
+        self.found = self.scale <= 2.0 && nearer.is_finite();
         self.candidate = Some(nearer);
     }
 }
