@@ -60,13 +60,17 @@ pub struct ExplorerSummary {
     /// Sizes of moves in use.
     #[serde(deserialize_with = "number::list")]
     pub step_size: Vec<f64>,
-    /// What they are: `step size`, or `width` of slices.
-    #[serde(default = "step_size")]
+    /// What they are, where they are no step sizes: `width` of slices.
+    #[serde(default = "step_size", skip_serializing_if = "is_step_size")]
     pub size: String,
 }
 
 fn step_size() -> String {
     "step size".into()
+}
+
+fn is_step_size(size: &str) -> bool {
+    size == "step size"
 }
 
 /// A proposal at which the target answered NaN or +∞.
