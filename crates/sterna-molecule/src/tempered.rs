@@ -109,6 +109,7 @@ impl AnnealingPath for TemperedPath {
     /// Where replicas start: the molecule's own conformation, hardly disturbed. No draws from the reference.
     fn draw_reference(
         &self,
+        _end: f64,
         streams: &Streams,
         phase: PhaseKey,
         iteration: u64,

@@ -53,7 +53,7 @@ fn hot_loops_do_not_allocate() {
     let rows = 13;
     let keys: Vec<u32> = (0..rows as u32).collect();
     let mut points = Points::zeros(rows, 63);
-    path.draw_reference(&Streams::new(1), Phase::Start.into(), 0, &keys, &mut points.x);
+    path.draw_reference(0.0, &Streams::new(1), Phase::Start.into(), 0, &keys, &mut points.x);
     let mut out = Evaluation::zeros(rows, 63);
     assert_eq!(allocations(|| molecule.evaluate(&points.x, &mut out).unwrap()), 0);
     let mut cartesian = Batch::zeros(rows, 66);
@@ -65,7 +65,7 @@ fn hot_loops_do_not_allocate() {
     // Samples only have to be fit for a fit.
     let many: Vec<u32> = (0..600).collect();
     let mut samples = Batch::zeros(600, 63);
-    path.draw_reference(&Streams::new(1), Phase::Start.into(), 0, &many, &mut samples);
+    path.draw_reference(0.0, &Streams::new(1), Phase::Start.into(), 0, &many, &mut samples);
     let chains = [0.0, 1.0].map(|beta| ChainSamples { beta, points: &samples });
     let scaling = TemperatureScaling::fit(&molecule, path.temperatures(), &chains).unwrap();
     let affine = ConditionalAffine::fit(&molecule, path.temperatures(), &chains).unwrap();

@@ -11,7 +11,7 @@ use sterna_molecule::{TemperedPath, alanine_dipeptide};
 fn moving_along_the_path_is_free_and_slopes_are_derivatives() {
     let path = TemperedPath::new(Arc::new(alanine_dipeptide(300.0).unwrap()), 1200.0).unwrap();
     let mut points = Points::zeros(3, path.dim());
-    path.draw_reference(&Streams::new(1), Phase::Start.into(), 0, &[0, 1, 2], &mut points.x);
+    path.draw_reference(0.0, &Streams::new(1), Phase::Start.into(), 0, &[0, 1, 2], &mut points.x);
     points.x.row_mut(2).fill(0.0); // atoms on top of each other
     path.evaluate(&[0.2, 0.7, 0.5], &mut points).unwrap();
     assert_eq!((path.evaluations(), path.draws_reference()), (3, false));
@@ -64,7 +64,7 @@ fn own_moves_leave_points_whose_scores_are_true() {
         let (rows, dim) = (5, path.dim());
         let rows = Rows::of_ladders(&[0.3], rows);
         let mut points = Points::zeros(rows.len(), dim);
-        path.draw_reference(&Streams::new(1), Phase::Start.into(), 0, &rows.key, &mut points.x);
+        path.draw_reference(0.0, &Streams::new(1), Phase::Start.into(), 0, &rows.key, &mut points.x);
         path.evaluate(&rows.beta, &mut points).unwrap();
         let before = points.clone();
         let mut moves = Moved::default();

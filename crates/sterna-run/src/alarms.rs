@@ -279,6 +279,7 @@ mod tests {
                 standard_error: 0.01,
                 pairs: vec![pair; 4],
             },
+            legs: Vec::new(),
             log_z_truth: None,
             means: vec![(0.0, 0.01)],
             ess: vec![5000.0],

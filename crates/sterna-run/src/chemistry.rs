@@ -42,7 +42,7 @@ fn write_trajectories(
     molecule: &sterna_molecule::Molecule,
     run: &Run,
 ) -> Result<(), JobError> {
-    let (chains, ensembles) = (run.settings().chains, run.settings().ensembles);
+    let (chains, ensembles) = (run.sampler().schedule.chains(), run.settings().ensembles);
     let dim = molecule.mean_free().dim();
     let mut x = vec![0.0; 3 * molecule.atoms()];
     for (place, points) in run.records().flat_map(|record| &record.trajectories).enumerate() {

@@ -97,6 +97,7 @@ impl StageClock {
     pub fn snapshot(&mut self, progress: &Progress) -> Option<Snapshot> {
         // Tuning is one stage over all its rounds.
         let (stage, done, total) = match progress.stage {
+            Stage::Climbing => ("climbing", progress.done, progress.total),
             Stage::Tuning(round) | Stage::Retuning(round) => (
                 if matches!(progress.stage, Stage::Tuning(_)) { "tuning" } else { "retuning" },
                 round as u64 * progress.total + progress.done,

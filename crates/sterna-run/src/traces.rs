@@ -206,7 +206,7 @@ impl Traces {
         out.round_trips = LadderTrace::total_round_trips(ladders.iter().copied());
         // The path in use: a learned one may have been given up.
         out.energy = if run.sampler().path.keeps_target() { Energy::Target } else { Energy::Chain };
-        let chains = run.settings().chains;
+        let chains = run.sampler().schedule.chains();
         (out.energy_top, out.energies) = energies(&ladders, chains);
         out.works = (0..chains - 1).map(|pair| works(run, pair)).collect();
         out
@@ -219,8 +219,7 @@ impl Traces {
             p.chains.len() == p.replicas.len() && p.chains.iter().all(|chains| chains.len() == entries)
         };
         let works = |w: &Works| w.forward.counts.len() == w.backward.counts.len();
-        let chains = self.rounds.first().map_or(0, |round| round.step_size.len());
-        let round = |r: &RoundTrace| (r.step_size.len(), r.acceptance.len()) == (chains, chains);
+        let round = |r: &RoundTrace| r.step_size.len() == r.acceptance.len();
         let sample = |s: &Sample| {
             let draws = s.values.first().map_or(0, Vec::len);
             s.values.len() == s.coordinates.len() && s.values.iter().all(|values| values.len() == draws)
@@ -268,7 +267,7 @@ fn energies(ladders: &[&LadderTrace], chains: usize) -> (Option<f64>, Vec<Histog
 }
 
 fn works(run: &Run, pair: usize) -> Works {
-    let pairs = run.settings().chains - 1;
+    let pairs = run.sampler().schedule.pairs();
     let records = || run.records().flat_map(|r| r.counts.pairs.iter().skip(pair).step_by(pairs));
     let most = (VALUES / run.settings().ensembles).max(100);
     let some = |values: &[f64]| -> Vec<f64> {

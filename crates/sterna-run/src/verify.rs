@@ -143,7 +143,7 @@ fn snapshots(sampler: &Sampler, copies: usize) -> Result<(Snapshots, u64), JobEr
 fn check_gradients(path: &dyn AnnealingPath, verdict: &mut Verdict) -> Result<(), JobError> {
     let streams = sterna::Streams::new(17);
     let mut x = Batch::zeros(8, path.dim());
-    path.draw_reference(&streams, Phase::Check.into(), 0, &[0, 1, 2, 3, 4, 5, 6, 7], &mut x);
+    path.draw_reference(0.0, &streams, Phase::Check.into(), 0, &[0, 1, 2, 3, 4, 5, 6, 7], &mut x);
     compare_with_differences(path, 1.0, &x, "at draws of the reference", verdict)
 }
 

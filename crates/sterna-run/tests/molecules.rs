@@ -160,6 +160,7 @@ fn collected_point(run: &Run) -> Vec<f64> {
     let dim = run.sampler().path.dim();
     let mut x = Batch::zeros(1, dim);
     run.sampler().path.draw_reference(
+        0.0,
         &run.sampler().streams,
         sterna::streams::Phase::Start.into(),
         0,

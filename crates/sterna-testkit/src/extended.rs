@@ -60,7 +60,7 @@ impl AnnealingPath for Extended {
     fn slopes(&self, _: &[f64], _: &Points, _: &mut [f64], _: &mut Scratch) -> Result<()> {
         unreachable!("swaps need no slopes")
     }
-    fn draw_reference(&self, _: &Streams, _: PhaseKey, _: u64, _: &[u32], _: &mut Batch) {
+    fn draw_reference(&self, _: f64, _: &Streams, _: PhaseKey, _: u64, _: &[u32], _: &mut Batch) {
         unreachable!("swaps draw nothing")
     }
     fn log_z(&self) -> Option<f64> {

@@ -263,17 +263,19 @@ impl Collected {
     }
 }
 
-/// Keeps every replica's point, by chain.
+/// Keeps every replica's point, by chain, and the target's log density on its chain.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CollectRecord {
     chains: usize,
     /// `[copy · chains + chain]`: points one after the other.
     points: Vec<Vec<f64>>,
+    /// `[copy]`: of the target chain.
+    log_density: Vec<Vec<f64>>,
 }
 
 impl CollectRecord {
     pub(crate) fn new(copies: usize, chains: usize) -> Self {
-        Self { chains, points: vec![Vec::new(); copies * chains] }
+        Self { chains, points: vec![Vec::new(); copies * chains], log_density: vec![Vec::new(); copies] }
     }
 
     /// Samples of each chain, over the given ladders in order.
@@ -286,15 +288,31 @@ impl CollectRecord {
             |chain| records.clone().flat_map(move |r| r.points.iter().skip(chain).step_by(chains)).flatten();
         (0..chains).map(|chain| Batch::from_vec(dim, of(chain).copied().collect())).collect()
     }
+
+    /// Points of the target chain, one after the other, and their log densities, ladder by ladder.
+    pub(crate) fn of_target<'a>(
+        records: impl Iterator<Item = &'a Self>,
+        target: usize,
+    ) -> Vec<(&'a [f64], &'a [f64])> {
+        records
+            .flat_map(|r| r.points.iter().skip(target).step_by(r.chains).zip(&r.log_density))
+            .map(|(points, values)| (&points[..], &values[..]))
+            .collect()
+    }
 }
 
 impl Ladders for CollectRecord {
     fn append(&mut self, other: Self) {
         self.points.extend(other.points);
+        self.log_density.extend(other.log_density);
     }
 
     fn split_off(&mut self, copies: usize) -> Self {
-        Self { chains: self.chains, points: self.points.split_off(copies * self.chains) }
+        Self {
+            chains: self.chains,
+            points: self.points.split_off(copies * self.chains),
+            log_density: self.log_density.split_off(copies),
+        }
     }
 
     fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
@@ -303,14 +321,20 @@ impl Ladders for CollectRecord {
             && self.points.len() == copies * chains
             && length.is_multiple_of(dim)
             && self.points.iter().all(|p| p.len() == length)
+            && self.log_density.len() == copies
+            && self.log_density.iter().all(|values| values.len() == length / dim)
     }
 }
 
 impl Recorder for CollectRecord {
     fn record(&mut self, step: &Step) -> Result<()> {
-        for row in 0..step.ensemble.points.rows() {
-            let place = row / self.chains * self.chains + step.ensemble.chain(row);
-            self.points[place].extend_from_slice(step.ensemble.points.x.row(row));
+        let ensemble = step.ensemble;
+        for row in 0..ensemble.points.rows() {
+            let place = row / self.chains * self.chains + ensemble.chain(row);
+            self.points[place].extend_from_slice(ensemble.points.x.row(row));
+        }
+        for (copy, values) in self.log_density.iter_mut().enumerate() {
+            values.push(ensemble.points.log_density[ensemble.row(copy, ensemble.legs().target())]);
         }
         Ok(())
     }

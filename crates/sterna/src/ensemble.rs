@@ -1,13 +1,13 @@
 //! X_t: the replicas of one or several independent ladders, and who sits where.
 
-use crate::index_process::IndexProcess;
+use crate::index_process::{IndexProcess, Legs};
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, Streams};
 use crate::{Batch, Error, Result, Schedule};
 
 /// The state of `copies` independent ladders advanced as one batch. Row `copy · chains + m` is
 /// replica m of a copy.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Ensemble {
     first_copy: usize,
     chains: usize,
@@ -31,16 +31,41 @@ impl Ensemble {
         let rows = copies * chains;
         let mut points = Points::zeros(rows, path.dim());
         let keys: Vec<u32> = (0..rows).map(|row| (first_copy * chains + row) as u32).collect();
-        path.draw_reference(streams, Phase::Start.into(), 0, &keys, &mut points.x);
-        let index = vec![IndexProcess::new(chains); copies];
+        path.draw_reference(0.0, streams, Phase::Start.into(), 0, &keys, &mut points.x);
+        let index = vec![IndexProcess::of(Legs::new(chains, schedule.target())); copies];
         let mut ensemble = Self { first_copy, chains, points, index };
         let betas: Vec<f64> = (0..rows).map(|row| schedule.betas()[ensemble.chain(row)]).collect();
         path.evaluate(&betas, &mut ensemble.points)?;
-        ensemble.check_start()?;
         Ok(ensemble)
     }
 
-    fn check_start(&self) -> Result<()> {
+    /// Ladders of which nothing is known but their size.
+    pub(crate) fn unborn(dim: usize, schedule: &Schedule, first_copy: usize, copies: usize) -> Self {
+        let chains = schedule.chains();
+        let index = vec![IndexProcess::of(Legs::new(chains, schedule.target())); copies];
+        Self { first_copy, chains, points: Points::zeros(copies * chains, dim), index }
+    }
+
+    /// The same ladders on another schedule of any number of chains: each takes the point of the chain that lay nearest on
+    /// its leg, without asking the target again. Who came from where is forgotten.
+    pub(crate) fn laid_out(&self, path: &dyn AnnealingPath, from: &Schedule, to: &Schedule) -> Result<Self> {
+        let away = |chain: &usize, beta: f64| (from.betas()[*chain] - beta).abs();
+        let nearest = |&beta: &f64| {
+            let chains = 0..from.chains();
+            chains.min_by(|a, b| away(a, beta).total_cmp(&away(b, beta))).expect("a ladder has chains")
+        };
+        let sources: Vec<usize> = to.betas().iter().map(nearest).collect();
+        let mut new = Self::unborn(path.dim(), to, self.first_copy, self.copies());
+        let rows: Vec<usize> = (0..self.copies())
+            .flat_map(|copy| sources.iter().map(move |&chain| self.row(copy, chain)))
+            .collect();
+        new.points.gather(&self.points, &rows);
+        new.reschedule(path, to)?;
+        Ok(new)
+    }
+
+    /// A target that answers NaN or +∞ where a run starts is no density.
+    pub(crate) fn check_start(&self) -> Result<()> {
         let points = &self.points;
         if let Some(row) = (0..points.rows()).find(|&row| points.is_bad(row)) {
             let (replica, value) = (self.key(row) as usize, points.target.log_density[row]);
@@ -53,6 +78,16 @@ impl Ensemble {
     pub fn is_lost(&self) -> bool {
         let vanishes = |row: usize| self.points.log_density[row] == f64::NEG_INFINITY;
         (0..self.points.rows()).all(|row| self.chain(row) == 0 || vanishes(row))
+    }
+
+    /// Where the target lies, and what rests.
+    pub fn legs(&self) -> Legs {
+        self.index[0].legs()
+    }
+
+    /// The leg beyond the target moves in every so many iterations from now on.
+    pub(crate) fn rest(&mut self, every: u64) {
+        self.index.iter_mut().for_each(|index| index.rest(every));
     }
 
     /// Number of ladders.
@@ -96,7 +131,7 @@ impl Ensemble {
     ) -> Result<()> {
         let keys: Vec<u32> = (0..self.points.rows()).map(|row| self.key(row)).collect();
         let mut start = Batch::zeros(keys.len(), path.dim());
-        path.draw_reference(streams, Phase::Start.into(), 0, &keys, &mut start);
+        path.draw_reference(0.0, streams, Phase::Start.into(), 0, &keys, &mut start);
         let unmoved = |&row: &usize| self.chain(row) > 0 && self.points.x.row(row) == start.row(row);
         let stranded: Vec<usize> = (0..keys.len()).filter(unmoved).collect();
         if !stranded.is_empty() {
@@ -135,7 +170,7 @@ impl Ensemble {
         self.first_copy == first_copy
             && self.chains == chains
             && self.points.is_sound(self.index.len() * chains, dim)
-            && self.index.iter().all(|index| index.is_sound(chains))
+            && self.index.iter().all(|index| index.is_sound(chains) && index.legs() == self.legs())
     }
 
     /// The same replicas on a ladder with another schedule, evaluated at their new β.

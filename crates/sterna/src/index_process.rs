@@ -14,22 +14,99 @@
 /// ```
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct IndexProcess {
+    legs: Legs,
     chain_of_replica: Vec<usize>,
     replica_of_chain: Vec<usize>,
     direction: Vec<i8>,
-    leg: Vec<Leg>,
-    round_trips: u64,
+    journey: Vec<Journey>,
+    round_trips: [u64; 2],
+}
+
+/// Where the target lies in a ladder, and how often what lies beyond it moves.
+///
+/// With one leg the target is the last chain. With two it lies between its reference (chain 0) and an anchor (the last
+/// chain), and the leg to the anchor may rest: it moves in every so many iterations, an odd number, so that its pairs
+/// still take turns and never meet a swap of the first leg at the target.
+///
+/// ```
+/// use sterna::index_process::Legs;
+/// let legs = Legs::new(6, 2).resting(3);
+/// assert_eq!(legs.pairs(3).collect::<Vec<_>>(), [1, 3, 5]);
+/// assert_eq!(legs.pairs(4).collect::<Vec<_>>(), [2]);
+/// assert!(legs.moves(3, 5) && !legs.moves(4, 5) && legs.moves(4, 2));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Legs {
+    chains: usize,
+    target: usize,
+    every: u64,
+}
+
+impl Legs {
+    /// So many chains, one of them the target.
+    ///
+    /// # Panics
+    /// If there is no such chain.
+    pub fn new(chains: usize, target: usize) -> Self {
+        assert!(target < chains);
+        Self { chains, target, every: 1 }
+    }
+
+    /// The leg beyond the target moves in every so many iterations, one more where that is even.
+    pub fn resting(self, every: u64) -> Self {
+        Self { every: every.max(1) | 1, ..self }
+    }
+
+    /// Chain of the target.
+    pub fn target(&self) -> usize {
+        self.target
+    }
+
+    /// The leg beyond the target moves in every so many iterations.
+    pub fn every(&self) -> u64 {
+        self.every
+    }
+
+    /// Number of legs.
+    pub fn count(&self) -> usize {
+        if self.target + 1 < self.chains { 2 } else { 1 }
+    }
+
+    /// Whether a chain is an end of the ladder other than the target: there a replica starts anew.
+    pub fn is_reference(&self, chain: usize) -> bool {
+        chain == 0 || (chain + 1 == self.chains && self.count() == 2)
+    }
+
+    /// Whether a chain moves in an iteration.
+    pub fn moves(&self, iteration: u64, chain: usize) -> bool {
+        chain <= self.target || iteration.is_multiple_of(self.every)
+    }
+
+    /// Pairs that are proposed at an iteration.
+    pub fn pairs(&self, iteration: u64) -> impl Iterator<Item = usize> + use<> {
+        let all = iteration.is_multiple_of(self.every);
+        even_odd(iteration, if all { self.chains - 1 } else { self.target })
+    }
+
+    /// Pairs n − 1 of a leg, counted from 0.
+    pub fn pairs_of(&self, leg: usize) -> std::ops::Range<usize> {
+        if leg == 0 { 0..self.target } else { self.target..self.chains - 1 }
+    }
+
+    fn is_sound(&self, chains: usize) -> bool {
+        self.chains == chains && self.target > 0 && self.target < chains && self.every % 2 == 1
+    }
 }
 
 /// What a replica is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-enum Leg {
-    /// Its first arrival at the reference.
+enum Journey {
+    /// Its first arrival at a reference.
     Start,
-    /// The target.
-    Up,
-    /// The reference again.
-    Down,
+    /// The target, having come from the reference of this leg.
+    ToTarget(u8),
+    /// A reference again.
+    ToReference(u8),
 }
 
 /// Pairs n ∈ 1..=N that are proposed at an iteration: n ≡ t mod 2 (Algorithm 1, line 4).
@@ -39,27 +116,49 @@ pub fn even_odd(iteration: u64, n_pairs: usize) -> impl Iterator<Item = usize> {
 }
 
 impl IndexProcess {
-    /// I₀ is the identity; even replicas are heading up, since iteration 1 proposes odd pairs.
+    /// A ladder of one leg. I₀ is the identity; even replicas are heading up, since iteration 1 proposes odd pairs.
     pub fn new(chains: usize) -> Self {
+        Self::of(Legs::new(chains, chains - 1))
+    }
+
+    /// A ladder of such legs.
+    pub fn of(legs: Legs) -> Self {
+        let chains = legs.chains;
         Self {
+            legs,
             chain_of_replica: (0..chains).collect(),
             replica_of_chain: (0..chains).collect(),
             direction: (0..chains).map(|m| if m % 2 == 0 { 1 } else { -1 }).collect(),
-            leg: vec![Leg::Start; chains],
-            round_trips: 0,
+            journey: vec![Journey::Start; chains],
+            round_trips: [0; 2],
         }
     }
 
     /// Whether this is a permutation of so many chains: a file may claim anything.
     pub(crate) fn is_sound(&self, chains: usize) -> bool {
-        let lengths = [self.replica_of_chain.len(), self.direction.len(), self.leg.len()];
+        let lengths = [self.replica_of_chain.len(), self.direction.len(), self.journey.len()];
         self.chain_of_replica.len() == chains
-            && self.round_trips < crate::records::MOST_COUNTED
+            && self.legs.is_sound(chains)
+            && self.round_trips.iter().all(|&trips| trips < crate::records::MOST_COUNTED / 2)
             && lengths == [chains; 3]
             && self.direction.iter().all(|d| d.abs() == 1)
+            && self.journey.iter().all(|journey| match journey {
+                Journey::Start => true,
+                Journey::ToTarget(leg) | Journey::ToReference(leg) => usize::from(*leg) < self.legs.count(),
+            })
             && self.chain_of_replica.iter().enumerate().all(|(replica, &chain)| {
                 self.replica_of_chain.get(chain).is_some_and(|&back| back == replica)
             })
+    }
+
+    /// Where the target lies, and what rests.
+    pub fn legs(&self) -> Legs {
+        self.legs
+    }
+
+    /// The leg beyond the target moves in every so many iterations from now on.
+    pub(crate) fn rest(&mut self, every: u64) {
+        self.legs = self.legs.resting(every);
     }
 
     /// Chain of replica m.
@@ -77,19 +176,25 @@ impl IndexProcess {
         self.direction[replica]
     }
 
-    /// Round trips completed since the beginning.
+    /// Round trips completed since the beginning: from a reference to the target and back to one.
     pub fn round_trips(&self) -> u64 {
-        self.round_trips
+        self.round_trips.iter().sum()
+    }
+
+    /// Those that began at the reference of a leg.
+    pub fn round_trips_of(&self, leg: usize) -> u64 {
+        self.round_trips[leg]
     }
 
     /// Applies the swaps of an iteration: `accepted(n)` says whether pair n was swapped.
     pub fn advance(&mut self, iteration: u64, mut accepted: impl FnMut(usize) -> bool) {
-        let last = self.chain_of_replica.len() - 1;
-        // A replica that does not move turns round; the accepted pairs turn back below.
-        for direction in &mut self.direction {
-            *direction = -*direction;
+        // A replica that does not move turns round; the accepted pairs turn back below. Those that rest wait.
+        for (direction, &chain) in self.direction.iter_mut().zip(&self.chain_of_replica) {
+            if self.legs.moves(iteration, chain) {
+                *direction = -*direction;
+            }
         }
-        for pair in even_odd(iteration, last) {
+        for pair in self.legs.pairs(iteration) {
             if accepted(pair) {
                 self.replica_of_chain.swap(pair - 1, pair);
                 for chain in [pair - 1, pair] {
@@ -99,17 +204,26 @@ impl IndexProcess {
                 }
             }
         }
-        for (chain, direction, next) in [(0, -1, Leg::Up), (last, 1, Leg::Down)] {
+        self.count_arrivals();
+    }
+
+    /// Round trips go from a reference to the target and back to a reference.
+    fn count_arrivals(&mut self) {
+        let Legs { chains, target, .. } = self.legs;
+        let at_target = self.replica_of_chain[target];
+        if let Journey::ToTarget(from) = self.journey[at_target] {
+            self.journey[at_target] = Journey::ToReference(from);
+        }
+        for (leg, chain, direction) in [(0, 0, -1), (1, chains - 1, 1)].into_iter().take(self.legs.count()) {
             let replica = self.replica_of_chain[chain];
             if self.direction[replica] == direction {
-                match (self.leg[replica], next) {
-                    (Leg::Down, Leg::Up) => {
-                        self.round_trips += 1;
-                        self.leg[replica] = Leg::Up;
+                match self.journey[replica] {
+                    Journey::ToReference(from) => {
+                        self.round_trips[usize::from(from)] += 1;
+                        self.journey[replica] = Journey::ToTarget(leg);
                     }
-                    (Leg::Start, Leg::Up) => self.leg[replica] = Leg::Up,
-                    (Leg::Up, Leg::Down) => self.leg[replica] = Leg::Down,
-                    _ => {}
+                    // From another reference, perhaps, without having met the target.
+                    Journey::Start | Journey::ToTarget(_) => self.journey[replica] = Journey::ToTarget(leg),
                 }
             }
         }

@@ -4,7 +4,6 @@ use crate::accelerator::{Accelerator, Direction, Journey};
 use crate::call::{Call, Rows, Scratch, Slots};
 use crate::ensemble::Ensemble;
 use crate::explorer::{Explorer, Moved, Moves};
-use crate::index_process::even_odd;
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, Streams};
 use crate::swap::{Swap, decide};
@@ -72,7 +71,8 @@ pub trait Recorder {
 /// Buffers of an iteration: made once, so that the loop allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Workspace {
-    reference: Rows,
+    /// Rows that start anew, at either end of the path.
+    ends: [Rows; 2],
     local: Rows,
     moves: LocalWork,
     row_moves: Vec<Moves>,
@@ -144,11 +144,11 @@ pub fn iterate(
     })
 }
 
-/// Local exploration: exact draws on chain 0 where the path can, the explorer elsewhere.
+/// Local exploration: exact draws at the ends of the path where it can, the explorer elsewhere.
 fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Workspace) -> Result<()> {
     let path = &*sampler.path;
-    let exact = path.draws_reference();
-    work.reference.clear();
+    let (exact, legs) = (path.draws_reference(), ensemble.legs());
+    work.ends.iter_mut().for_each(Rows::clear);
     work.local.clear();
     work.explored_chain.clear();
     work.bad_point = None;
@@ -156,22 +156,21 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
     work.row_moves.resize(ensemble.points.rows(), Moves::default());
     for row in 0..ensemble.points.rows() {
         let chain = ensemble.chain(row);
-        let rows = if chain == 0 && exact { &mut work.reference } else { &mut work.local };
-        rows.push_staying(row, ensemble.key(row), chain, sampler.schedule.betas()[chain]);
         work.explored_chain.push(chain);
+        if legs.moves(t, chain) {
+            let starts_anew = exact && legs.is_reference(chain);
+            let rows = if starts_anew { &mut work.ends[usize::from(chain > 0)] } else { &mut work.local };
+            rows.push_staying(row, ensemble.key(row), chain, sampler.schedule.betas()[chain]);
+        }
     }
-    if !work.reference.is_empty() {
-        work.fresh.set_rows(work.reference.len());
-        path.draw_reference(
-            &sampler.streams,
-            Phase::Reference.into(),
-            t,
-            &work.reference.key,
-            &mut work.fresh.x,
-        );
-        path.evaluate(&work.reference.beta, &mut work.fresh)?;
-        note_bad(&work.fresh, &work.reference.row, |_| 0, &mut work.row_moves, &mut work.bad_point);
-        ensemble.points.scatter(&work.reference.row, &work.fresh, |_| true);
+    for rows in work.ends.iter().filter(|rows| !rows.is_empty()) {
+        work.fresh.set_rows(rows.len());
+        let (end, phase) = (rows.beta[0], Phase::Reference.into());
+        path.draw_reference(end, &sampler.streams, phase, t, &rows.key, &mut work.fresh.x);
+        path.evaluate(&rows.beta, &mut work.fresh)?;
+        let chain = rows.chain[0];
+        note_bad(&work.fresh, &rows.row, |_| chain, &mut work.row_moves, &mut work.bad_point);
+        ensemble.points.scatter(&rows.row, &work.fresh, |_| true);
     }
     move_locally(t, ensemble, sampler, &work.local, &mut work.moves)?;
     let moved = &mut work.moves.moved;
@@ -224,7 +223,7 @@ fn note_bad(
     }
 }
 
-/// The pairs n ≡ t mod 2 of every ladder, and who would travel.
+/// The pairs n ≡ t mod 2 of every ladder, but for a leg that rests, and who would travel.
 fn propose(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) {
     work.lower.clear();
     work.upper.clear();
@@ -232,7 +231,7 @@ fn propose(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace)
     proposed.clear();
     keys.clear();
     for copy in 0..ensemble.copies() {
-        for pair in even_odd(t, sampler.schedule.pairs()) {
+        for pair in ensemble.legs().pairs(t) {
             let interval = sampler.schedule.interval(pair);
             let (lower, upper) = (ensemble.row(copy, pair - 1), ensemble.row(copy, pair));
             work.lower.push_leaving(lower, ensemble.key(lower), pair, interval, Direction::Forward);
@@ -264,7 +263,13 @@ fn travel(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) 
         swap.log_backward = number(work.down.log_weight[i], f64::INFINITY);
         // A replica that started where the density vanishes weighs nothing, not 0/0: it sinks to
         // chain 0, where it is drawn anew, and its partner rises.
-        if ensemble.points.log_density[work.upper.row[i]] == f64::NEG_INFINITY {
+        let vanishes = |row: usize| ensemble.points.log_density[row] == f64::NEG_INFINITY;
+        if swap.pair > ensemble.legs().target() {
+            // Beyond the target it rises to the anchor.
+            if vanishes(work.lower.row[i]) {
+                swap.log_forward = f64::INFINITY;
+            }
+        } else if vanishes(work.upper.row[i]) {
             swap.log_backward = f64::NEG_INFINITY;
         }
     }

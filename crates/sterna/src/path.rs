@@ -1,4 +1,4 @@
-//! The annealing path π^β from reference (β = 0) to target (β = 1) (§2).
+//! The annealing path π^β from reference (β = 0) to target (β = 1) (§2), and perhaps on to an anchor (β = 2).
 
 use crate::call::Scratch;
 use crate::explorer::Explorer;
@@ -193,8 +193,17 @@ pub trait AnnealingPath: Send + Sync {
     /// d log π̃^β / dβ at points that were evaluated at `betas`.
     fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64], scratch: &mut Scratch) -> Result<()>;
 
-    /// Exact draws from β = 0, one stream per row. Only called if [`draws_reference`](Self::draws_reference).
-    fn draw_reference(&self, streams: &Streams, phase: PhaseKey, iteration: u64, rows: &[u32], x: &mut Batch);
+    /// Exact draws from an end of the path, β = 0 or, where there is an anchor, 2; one stream per row. Only called if
+    /// [`draws_reference`](Self::draws_reference).
+    fn draw_reference(
+        &self,
+        end: f64,
+        streams: &Streams,
+        phase: PhaseKey,
+        iteration: u64,
+        rows: &[u32],
+        x: &mut Batch,
+    );
 
     /// Whether β = 0 can be drawn exactly; otherwise it has local moves like any other chain.
     fn draws_reference(&self) -> bool {

@@ -2,6 +2,8 @@
 
 mod diffused;
 mod geometric;
+mod reference;
 
 pub use diffused::Diffused;
-pub use geometric::{Geometric, Reference};
+pub use geometric::Geometric;
+pub use reference::{Prior, Reference};

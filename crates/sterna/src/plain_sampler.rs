@@ -32,7 +32,7 @@ pub fn plain_sampler(
 ) -> Result<Batch> {
     let keys: Vec<u32> = (0..n as u32).collect();
     let mut points = Points::zeros(n, path.dim());
-    path.draw_reference(streams, Phase::Reference.into(), 0, &keys, &mut points.x);
+    path.draw_reference(0.0, streams, Phase::Reference.into(), 0, &keys, &mut points.x);
     path.evaluate(&vec![0.0; n], &mut points)?;
     let crossing = Crossing { accelerator, path, schedule, streams };
     for pair in 1..=schedule.pairs() {

@@ -6,6 +6,7 @@ use crate::Result;
 use crate::acceleration::{Acceleration, FitReport, Fitted};
 use crate::iteration::Sampler;
 use crate::path::AnnealingPath;
+use crate::paths::Geometric;
 use crate::records::{Counts, Draws, SamplingRecord};
 use crate::trace::{LadderTrace, RoundTrace};
 use std::sync::Arc;
@@ -14,10 +15,12 @@ mod by_engine;
 mod fits;
 mod ladder;
 mod progress;
+mod reference;
 mod results;
 mod saved;
 mod settings;
 mod tuning;
+mod until;
 
 use by_engine::ByEngine;
 use fits::Fits;
@@ -26,8 +29,10 @@ use progress::{Asked, Progress};
 
 pub use fits::PlainStage;
 pub use progress::Stage;
-pub use results::Results;
+pub use reference::FitReference;
+pub use results::{Leg, Results};
 pub use settings::{Criterion, Settings};
+pub use until::{Reached, StoppedBy, Until};
 
 /// A run that can be advanced piece by piece; how it is cut never changes a bit.
 ///
@@ -48,6 +53,8 @@ pub struct Run {
     progress: Progress,
     ladder: Ladder,
     fits: Fits,
+    /// The reference, where it is fitted.
+    reference: Option<reference::Fitted>,
     by_engine: ByEngine,
 }
 
@@ -65,24 +72,66 @@ impl Run {
     ) -> Result<Self> {
         settings.check()?;
         Settings::check_dimension(path.dim())?;
-        let mut run = Self {
-            ladder: Ladder::start(path.clone(), &settings, &acceleration)?,
-            first_path: path,
+        let ladder = Ladder::start(path.clone(), &settings, &acceleration)?;
+        let mut run = Self::around(ladder, path, settings, acceleration, None);
+        run.enter(Stage::Tuning(0));
+        Ok(run)
+    }
+
+    /// A run whose reference is fitted: `ground` leads to the target from a broad normal, the anchor, which is where the run
+    /// begins to look. See [`Settings::fit`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use sterna::acceleration::Acceleration;
+    /// use sterna::{paths::Geometric, run::{Run, Settings}, targets::Normal};
+    /// // A thousand times as wide as the anchor.
+    /// let ground = Arc::new(Geometric::from_standard_normal(Normal::isotropic(3, 1e-6)));
+    /// let mut run = Run::from_anchor(ground, Settings::fitted(), Acceleration::None).unwrap();
+    /// run.complete().unwrap();
+    /// let results = run.results();
+    /// assert!((results.log_z.bar - 1.5 * 1e6f64.ln()).abs() < 5.0 * results.log_z.standard_error);
+    /// assert!(results.evaluations < 20_000);
+    /// ```
+    pub fn from_anchor(
+        ground: Arc<Geometric>,
+        settings: Settings,
+        acceleration: Acceleration,
+    ) -> Result<Self> {
+        settings.check()?;
+        Settings::check_dimension(ground.dim())?;
+        let reference = reference::Fitted::new(ground.clone())?;
+        let ladder = Ladder::before_climbs(ground.clone(), &settings, &acceleration)?;
+        let mut run = Self::around(ladder, ground, settings, acceleration, Some(reference));
+        run.enter(Stage::Climbing);
+        Ok(run)
+    }
+
+    fn around(
+        ladder: Ladder,
+        first_path: Arc<dyn AnnealingPath>,
+        settings: Settings,
+        acceleration: Acceleration,
+        reference: Option<reference::Fitted>,
+    ) -> Self {
+        Self {
+            ladder,
+            first_path,
             progress: Progress::new(),
             fits: Fits::default(),
+            reference,
             by_engine: ByEngine::default(),
             settings,
             acceleration,
-        };
-        run.enter(Stage::Tuning(0));
-        Ok(run)
+        }
     }
 
     /// Where the run stands: stage, iterations (or steps of a fit) done in it, iterations it has.
     pub fn progress(&self) -> (Stage, u64, u64) {
         let stage = self.progress.stage;
         let total = match stage {
-            Stage::Tuning(_) | Stage::Retuning(_) => self.settings.round_iterations,
+            Stage::Climbing => 1,
+            Stage::Tuning(round) | Stage::Retuning(round) => self.settings.round(round).0,
             Stage::Collecting => self.settings.collect << self.fits.done,
             Stage::Fitting => {
                 let (done, total) = self.fits.under_way.as_ref().map_or((0, 0), |(_, fit)| fit.progress());
@@ -109,6 +158,9 @@ impl Run {
             fitting.advance(most)?;
             return self.change();
         }
+        if self.progress.stage == Stage::Climbing {
+            return self.climb();
+        }
         let block = self.until_change().min(most);
         let done = self.progress.iteration;
         self.progress.iteration += block;
@@ -116,7 +168,7 @@ impl Run {
         if self.has_engine()? {
             self.advance_by_engine(done, block)?;
         } else {
-            self.ladder.advance(self.progress.stage, done, block)?;
+            self.ladder.advance(self.progress.stage, self.reference.is_some(), done, block)?;
         }
         self.change()
     }
@@ -125,11 +177,12 @@ impl Run {
     fn until_change(&self) -> u64 {
         let (stage, done, total) = self.progress();
         let next = match stage {
-            Stage::Tuning(_) | Stage::Retuning(_) if done < self.settings.round_burn_in => {
-                let block = self.adaptation_block();
-                ((done / block + 1) * block).min(self.settings.round_burn_in)
+            Stage::Tuning(round) | Stage::Retuning(round) if done < self.settings.round(round).1 => {
+                let block = self.adaptation_block(round);
+                ((done / block + 1) * block).min(self.settings.round(round).1)
             }
             Stage::BurnIn if done < total / 2 => total / 2,
+            Stage::Sampling => self.next_look(done),
             _ => total,
         };
         next.min(total) - done
@@ -139,6 +192,11 @@ impl Run {
     fn change(&mut self) -> Result<()> {
         let (stage, done, total) = self.progress();
         match stage {
+            Stage::Tuning(round) if done == total && self.reference.is_some() => {
+                self.refit(round)?;
+                let settled = self.reference.as_ref().is_some_and(|reference| reference.state.settled);
+                self.enter(if settled { Stage::Collecting } else { Stage::Tuning(round + 1) });
+            }
             Stage::Tuning(round) if done == total => {
                 self.ladder.free_stranded()?;
                 self.tune()?;
@@ -152,9 +210,9 @@ impl Run {
                 }
                 self.enter(Stage::Retuning(round + 1));
             }
-            Stage::Tuning(round) | Stage::Retuning(round) if self.ends_adaptation_block(done) => {
+            Stage::Tuning(round) | Stage::Retuning(round) if self.ends_adaptation_block(round, done) => {
                 self.adapt(2.0 / (1.0 + round as f64));
-                self.ladder.clear_tuning(self.settings.round_iterations);
+                self.ladder.clear_tuning(total);
             }
             Stage::Collecting if done == total => {
                 self.begin_fit()?;
@@ -162,8 +220,12 @@ impl Run {
             }
             Stage::Fitting if done == total => self.finish_fit()?,
             Stage::BurnIn if done == total => self.enter(Stage::Sampling),
-            Stage::BurnIn if done == total / 2 => self.ladder.free_stranded()?,
-            Stage::Sampling if done == total => self.enter(Stage::Finished),
+            Stage::BurnIn if done == total / 2 && self.reference.is_none() => self.ladder.free_stranded()?,
+            Stage::Sampling => {
+                if let Some(reason) = self.ends(done) {
+                    self.finish(reason);
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -193,6 +255,12 @@ impl Run {
             }
         }
         self.ladder.clear_tuning(self.settings.round_iterations);
+    }
+
+    /// Sampling is over.
+    fn finish(&mut self, reason: StoppedBy) {
+        self.progress.stopped_by = Some(reason);
+        self.enter(Stage::Finished);
     }
 
     /// Another round of fitting, or on to sampling.
@@ -232,7 +300,7 @@ impl Run {
 
     /// Rejection rate of each pair in what the present stage has recorded; NaN where nothing was.
     pub fn rejection_rates_so_far(&self) -> Vec<f64> {
-        let chains = self.settings.chains;
+        let chains = self.ladder.chains();
         match self.records().next() {
             Some(_) => Counts::rejection_rates(self.records().map(|r| &r.counts), chains),
             None => Counts::rejection_rates(self.ladder.tuning_counts(), chains),

@@ -1,4 +1,4 @@
-//! The schedule 0 = β₀ < β₁ < … < β_N = 1 and its tuning (App. C).
+//! The schedule 0 = β₀ < β₁ < … < β_N = 1 and its tuning (App. C); with two legs it goes on to an anchor at β = 2.
 
 use crate::{Error, Result, transport::Interval};
 
@@ -11,6 +11,10 @@ use crate::{Error, Result, transport::Interval};
 /// // Half of the barrier lies in the first interval, so half of the chains move there.
 /// let tuned = schedule.equalise_rejections(&[0.6, 0.2, 0.2, 0.2]);
 /// assert!((tuned.betas()[2] - 0.25).abs() < 1e-12);
+/// // Beyond the target a second leg leads to another reference, the anchor.
+/// let both = Schedule::two_legs(&Schedule::uniform(3), &Schedule::uniform(2));
+/// assert_eq!(both.betas(), [0.0, 0.5, 1.0, 2.0]);
+/// assert_eq!(both.target(), 2);
 /// ```
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "Vec<f64>")]
@@ -34,13 +38,47 @@ impl Schedule {
         Self((0..chains).map(|n| n as f64 / (chains - 1) as f64).collect())
     }
 
-    /// Given values, which must increase strictly from 0 to 1.
+    /// Given values, which must increase strictly from 0 to 1; or, with two legs, over 1 to 2.
     pub fn new(betas: Vec<f64>) -> Result<Self> {
         let increasing = betas.windows(2).all(|w| w[0] < w[1]);
-        if betas.len() > 1 && betas.first() == Some(&0.0) && betas.last() == Some(&1.0) && increasing {
+        let ends = match betas.last() {
+            Some(&2.0) => betas.contains(&1.0),
+            last => last == Some(&1.0),
+        };
+        if betas.len() > 1 && betas.first() == Some(&0.0) && ends && increasing {
             Ok(Self(betas))
         } else {
             Err(Error::Schedule(betas))
+        }
+    }
+
+    /// From the first reference up to the target, and on down to the second: both are given from reference to target.
+    pub fn two_legs(first: &Self, second: &Self) -> Self {
+        let mut betas = first.leg(0).0;
+        betas.extend(second.leg(0).0.iter().rev().skip(1).map(|beta| 2.0 - beta));
+        Self(betas)
+    }
+
+    /// Legs: one, or two where there is an anchor.
+    pub fn legs(&self) -> usize {
+        if self.target() < self.pairs() { 2 } else { 1 }
+    }
+
+    /// The chain of the target.
+    pub fn target(&self) -> usize {
+        self.0.partition_point(|&beta| beta < 1.0)
+    }
+
+    /// One leg as a schedule of its own, from its reference to the target.
+    ///
+    /// # Panics
+    /// If there is no such leg.
+    pub fn leg(&self, leg: usize) -> Self {
+        assert!(leg < self.legs());
+        let target = self.target();
+        match leg {
+            0 => Self(self.0[..=target].to_vec()),
+            _ => Self(self.0[target..].iter().rev().map(|beta| 2.0 - beta).collect()),
         }
     }
 
@@ -65,8 +103,16 @@ impl Schedule {
     }
 
     /// Algorithm 2 with errata E2: the schedule whose pairs would share the rejections equally,
-    /// by a monotone curve through (barrier so far, β).
+    /// by a monotone curve through (barrier so far, β). Each leg keeps its chains.
     pub fn equalise_rejections(&self, rejections: &[f64]) -> Self {
+        if self.legs() == 2 {
+            let (first, second) = rejections.split_at(self.target());
+            let second: Vec<f64> = second.iter().rev().copied().collect();
+            return Self::two_legs(
+                &self.leg(0).equalise_rejections(first),
+                &self.leg(1).equalise_rejections(&second),
+            );
+        }
         let rejections = usable(rejections);
         let mut barrier = vec![0.0];
         for r in &rejections {
@@ -80,7 +126,8 @@ impl Schedule {
     /// The schedule of `chains` chains with equal shares of the barrier ∫λ(β)dβ, from λ at each
     /// chain of this one. Unlike rejections, λ does not saturate where neighbours barely overlap.
     ///
-    /// Between chains 1/λ is taken as linear in β, which is exact for normals.
+    /// Between chains 1/λ is taken as linear in β, which is exact for normals. Of one leg: λ at the target is another on
+    /// each side.
     pub fn equalise_barrier(&self, local_barrier: &[f64], chains: usize) -> Self {
         let lambda = usable(local_barrier);
         let barrier = cumulative_barrier(&self.0, &lambda);

@@ -355,13 +355,14 @@ impl AnnealingPath for Undrawn {
     }
     fn draw_reference(
         &self,
+        end: f64,
         streams: &Streams,
         phase: PhaseKey,
         iteration: u64,
         rows: &[u32],
         x: &mut Batch,
     ) {
-        self.0.draw_reference(streams, phase, iteration, rows, x);
+        self.0.draw_reference(end, streams, phase, iteration, rows, x);
     }
     fn draws_reference(&self) -> bool {
         false

@@ -319,13 +319,14 @@ fn log_z_is_relative_to_the_reference() {
         }
         fn draw_reference(
             &self,
+            end: f64,
             streams: &Streams,
             phase: sterna::streams::PhaseKey,
             iteration: u64,
             rows: &[u32],
             x: &mut Batch,
         ) {
-            self.0.draw_reference(streams, phase, iteration, rows, x);
+            self.0.draw_reference(end, streams, phase, iteration, rows, x);
         }
         fn log_z_reference(&self) -> f64 {
             2.5

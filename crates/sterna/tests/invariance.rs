@@ -226,13 +226,14 @@ impl AnnealingPath for WrongReference {
     }
     fn draw_reference(
         &self,
+        end: f64,
         streams: &Streams,
         phase: PhaseKey,
         iteration: u64,
         rows: &[u32],
         x: &mut Batch,
     ) {
-        self.path.draw_reference(streams, phase, iteration, rows, x);
+        self.path.draw_reference(end, streams, phase, iteration, rows, x);
         x.as_mut_slice().iter_mut().for_each(|x| *x *= self.factor);
     }
     fn log_z(&self) -> Option<f64> {
@@ -249,7 +250,7 @@ fn check_reference_draws(path: Arc<dyn AnnealingPath>, ladder: &dyn ExactLadder)
         |streams| ladder.draw_betas(&[0.0], streams, rows),
         |streams, mut x| {
             let keys: Vec<u32> = (0..rows as u32).collect();
-            path.draw_reference(streams, Phase::Reference.into(), 1, &keys, &mut x);
+            path.draw_reference(0.0, streams, Phase::Reference.into(), 1, &keys, &mut x);
             x
         },
         &Statistic::ladder(&path, &[0.0]),

@@ -387,7 +387,7 @@ impl AnnealingPath for View<'_> {
         unreachable!("steps ask for densities and scores alone")
     }
 
-    fn draw_reference(&self, _: &Streams, _: PhaseKey, _: u64, _: &[u32], _: &mut Batch) {
+    fn draw_reference(&self, _: f64, _: &Streams, _: PhaseKey, _: u64, _: &[u32], _: &mut Batch) {
         unreachable!("steps ask for densities and scores alone")
     }
 

@@ -85,7 +85,7 @@ impl Kept {
         }
         if keep.ladders {
             let reference = run.sampler().path.log_z_reference();
-            let ladders = run.records().flat_map(|r| r.weights());
+            let ladders = run.records().flat_map(|r| r.weights(0));
             kept.ladders = ladders.map(|ladder| estimates(&log_z_of(reference, &[ladder]))).collect();
         }
         if keep.distances {
@@ -129,7 +129,7 @@ fn estimates(log_z: &LogZ) -> [f64; 2] {
 
 /// log Z from as many weights of each pair as the paper takes, drawn without replacement from all of them.
 fn subset(run: &Run, number: u64) -> LogZ {
-    let ladders: Vec<LadderWeights> = run.records().flat_map(|r| r.weights()).collect();
+    let ladders: Vec<LadderWeights> = run.records().flat_map(|r| r.weights(0)).collect();
     let streams = Streams::new(run.settings().seed ^ 0x5DEE_CE66_D1CE_4E5B);
     let pick = |row: u32, weights: &[f64]| -> Vec<f64> {
         let mut stream = streams.row(Phase::Exact, number, row);

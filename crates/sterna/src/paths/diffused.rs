@@ -109,6 +109,7 @@ impl AnnealingPath for Diffused {
 
     fn draw_reference(
         &self,
+        _end: f64,
         streams: &Streams,
         phase: PhaseKey,
         iteration: u64,

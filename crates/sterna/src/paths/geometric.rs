@@ -1,86 +1,97 @@
-//! The geometric path η^{1−β} π^β: linear in β in log space, so a plain swap costs no evaluation (§2).
+//! The geometric path η^{1−β} π^β: linear in β in log space, so a plain swap costs no evaluation (§2). With an anchor it goes
+//! on from the target at β = 1 to the anchor at β = 2.
 
+use super::Reference;
+use super::reference::{Diagonal, Kind};
 use crate::call::Scratch;
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::path::{AnnealingPath, Points};
 use crate::path_formula::{path_log_density, path_score};
 use crate::streams::{PhaseKey, Streams};
-use crate::{Batch, Counted, Error, Result, Target};
+use crate::{Batch, Counted, Error, Result, Schedule, Target};
 use std::sync::Arc;
 
-/// A normalised normal with diagonal covariance, from which replicas start anew.
-///
-/// ```
-/// use std::sync::Arc;
-/// use sterna::{paths::{Geometric, Reference}, targets::Normal};
-/// let reference = Reference::normal(vec![1.0, 0.0], vec![2.0, 0.5]);
-/// let path = Geometric::new(reference, Arc::new(Normal::isotropic(2, 4.0))).unwrap();
-/// ```
-#[derive(Clone, Debug)]
-pub struct Reference {
-    mean: Vec<f64>,
-    standard_deviation: Vec<f64>,
-    precision: Vec<f64>,
-    log_normaliser: f64,
-    is_standard: bool,
-}
-
-impl Reference {
-    /// N(0, I).
-    pub fn standard_normal(dim: usize) -> Self {
-        Self::normal(vec![0.0; dim], vec![1.0; dim])
-    }
-
-    /// A normal of the given means and standard deviations.
-    ///
-    /// # Panics
-    /// If lengths differ or a standard deviation is not positive.
-    pub fn normal(mean: Vec<f64>, standard_deviation: Vec<f64>) -> Self {
-        assert_eq!(mean.len(), standard_deviation.len());
-        assert!(standard_deviation.iter().all(|&s| s > 0.0 && s.is_finite()));
-        let log_volume: f64 = standard_deviation.iter().map(|s| s.ln()).sum();
-        Self {
-            is_standard: mean.iter().all(|&m| m == 0.0) && standard_deviation.iter().all(|&s| s == 1.0),
-            precision: standard_deviation.iter().map(|s| 1.0 / (s * s)).collect(),
-            log_normaliser: -0.5 * mean.len() as f64 * std::f64::consts::TAU.ln() - log_volume,
-            mean,
-            standard_deviation,
-        }
-    }
-}
-
-/// π̃^β = η^{1−β} π̃^β.
+/// π̃^β = η^{1−β} π̃^β; and, where there is an anchor α, π̃^β = π̃^{2−β} α^{β−1} beyond the target.
 ///
 /// ```
 /// use sterna::{paths::Geometric, targets::Gmm, path::AnnealingPath};
 /// let path = Geometric::from_standard_normal(Gmm::paper(10));
 /// assert_eq!(path.dim(), 10);
 /// ```
+#[derive(Clone)]
 pub struct Geometric {
     reference: Reference,
-    target: Counted<Arc<dyn Target>>,
+    anchor: Option<Reference>,
+    /// Paths to one target count together.
+    target: Arc<Counted<Arc<dyn Target>>>,
 }
 
 impl Geometric {
     /// From a reference to a target of the same dimension.
     pub fn new(reference: Reference, target: Arc<dyn Target>) -> Result<Self> {
-        let (found, expected) = (reference.mean.len(), target.dim());
+        let (found, expected) = (reference.dim(), target.dim());
         if found != expected {
             return Err(Error::Dimension { what: "the reference", found, expected });
         }
-        Ok(Self { reference, target: Counted::new(target) })
+        Ok(Self { reference, anchor: None, target: Arc::new(Counted::new(target)) })
     }
 
     /// From N(0, I).
     pub fn from_standard_normal(target: impl Target + 'static) -> Self {
         let reference = Reference::standard_normal(target.dim());
-        Self { reference, target: Counted::new(Arc::new(target)) }
+        Self { reference, anchor: None, target: Arc::new(Counted::new(Arc::new(target))) }
+    }
+
+    /// The same target, between another reference and perhaps an anchor. What one path asks of the target, the other
+    /// counts too.
+    pub fn between(&self, reference: Reference, anchor: Option<Reference>) -> Result<Self> {
+        let expected = self.dim();
+        for (what, given) in [("the reference", Some(&reference)), ("the anchor", anchor.as_ref())] {
+            if let Some(found) = given.map(Reference::dim).filter(|found| *found != expected) {
+                return Err(Error::Dimension { what, found, expected });
+            }
+        }
+        Ok(Self { reference, anchor, target: self.target.clone() })
+    }
+
+    /// Where it begins.
+    pub fn reference(&self) -> &Reference {
+        &self.reference
+    }
+
+    /// What it leads to, counted.
+    pub fn target(&self) -> &dyn Target {
+        &*self.target
+    }
+
+    /// The reference at the end of a row's leg, and the target's share in the density.
+    fn side(&self, beta: f64) -> (&Reference, f64) {
+        match &self.anchor {
+            Some(anchor) if beta > 1.0 => (anchor, 2.0 - beta),
+            _ => (&self.reference, beta),
+        }
+    }
+
+    /// Row by row, for references that are not one normal.
+    fn mix(&self, betas: &[f64], points: &mut Points) {
+        let Points { x, log_density, score, log_reference, target, scratch } = points;
+        let work: &mut Vec<f64> = scratch.get();
+        for (i, &beta) in betas.iter().enumerate() {
+            let (reference, share) = self.side(beta);
+            let score = score.row_mut(i);
+            log_reference[i] = reference.evaluate(x.row(i), score, work);
+            log_density[i] = interpolate(share, log_reference[i], target.log_density[i]);
+            if share > 0.0 {
+                let scores = score.iter_mut().zip(target.score.row(i));
+                scores.for_each(|(score, &of_target)| *score = path_score(share, -*score, of_target));
+            }
+        }
     }
 }
 
 impl AnnealingPath for Geometric {
     fn dim(&self) -> usize {
-        self.reference.mean.len()
+        self.reference.dim()
     }
 
     fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
@@ -89,30 +100,46 @@ impl AnnealingPath for Geometric {
     }
 
     fn move_to(&self, betas: &[f64], points: &mut Points) -> Result<()> {
-        dispatch(Interpolate { reference: &self.reference, betas, points });
+        match (&self.reference.0, &self.anchor) {
+            (Kind::Normal(reference), None) => dispatch(Interpolate { reference, betas, points }),
+            _ => self.mix(betas, points),
+        }
         Ok(())
     }
 
-    fn slopes(&self, _betas: &[f64], points: &Points, out: &mut [f64], _scratch: &mut Scratch) -> Result<()> {
+    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64], scratch: &mut Scratch) -> Result<()> {
+        let (work, score): &mut (Vec<f64>, Vec<f64>) = scratch.get();
+        score.resize(self.dim(), 0.0);
         for (i, out) in out.iter_mut().enumerate() {
-            *out = points.target.log_density[i] - points.log_reference[i];
+            *out = match &self.anchor {
+                // The target's own chain belongs to both legs, and keeps the density of the first reference.
+                Some(anchor) if betas[i] > 1.0 => {
+                    anchor.evaluate(points.x.row(i), score, work) - points.target.log_density[i]
+                }
+                _ => points.target.log_density[i] - points.log_reference[i],
+            };
         }
         Ok(())
     }
 
     fn draw_reference(
         &self,
+        end: f64,
         streams: &Streams,
         phase: PhaseKey,
         iteration: u64,
         rows: &[u32],
         x: &mut Batch,
     ) {
-        streams.normals(phase, iteration, rows, x);
-        let Reference { mean, standard_deviation, .. } = &self.reference;
-        for x in x.as_mut_slice().chunks_exact_mut(mean.len()) {
-            for ((x, mean), scale) in x.iter_mut().zip(mean).zip(standard_deviation) {
-                *x = mean + scale * *x;
+        self.side(end).0.draw(streams, phase, iteration, rows, x);
+    }
+
+    fn first_schedule(&self, chains: usize) -> Schedule {
+        match self.anchor {
+            None => Schedule::uniform(chains),
+            Some(_) => {
+                let first = chains.div_ceil(2).max(2);
+                Schedule::two_legs(&Schedule::uniform(first), &Schedule::uniform((chains - first + 1).max(2)))
             }
         }
     }
@@ -127,7 +154,7 @@ impl AnnealingPath for Geometric {
 }
 
 struct Interpolate<'a> {
-    reference: &'a Reference,
+    reference: &'a Diagonal,
     betas: &'a [f64],
     points: &'a mut Points,
 }

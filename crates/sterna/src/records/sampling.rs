@@ -3,6 +3,7 @@
 use super::{Counts, Ladders, MOST_COUNTED};
 use crate::Result;
 use crate::estimates::{FoldedLadder, LadderWeights, MOST, Series};
+use crate::index_process::Legs;
 use crate::iteration::{Recorder, Step};
 use crate::trace::LadderTrace;
 use serde::{Deserialize, Serialize};
@@ -42,15 +43,19 @@ pub struct SamplingRecord {
     pub draws: Vec<Draws>,
     /// `[copy · dim + coordinate]` of all draws, or means of blocks of them.
     pub series: Vec<Series>,
-    /// Weights of each ladder beyond the latest; none while these are all.
+    /// `[copy · legs + leg]`: weights beyond the latest; none while these are all.
     pub folded: Vec<FoldedLadder>,
     /// Round trips of each ladder in this record.
     pub round_trips: Vec<u64>,
+    /// Of those, the ones that began at the anchor.
+    from_anchor: Vec<u64>,
     /// What people look at, ladder by ladder.
     pub traces: Vec<LadderTrace>,
     /// `[copy · chains + chain]`: points one after the other, where they are kept.
     pub trajectories: Vec<Vec<f64>>,
     round_trips_before: Vec<u64>,
+    from_anchor_before: Vec<u64>,
+    legs: Legs,
     thin: u64,
     every: Option<u64>,
 }
@@ -66,10 +71,13 @@ impl SamplingRecord {
             series: vec![Series::new(MOST); copies * dim],
             folded: Vec::new(),
             round_trips: vec![0; copies],
+            from_anchor: vec![0; copies],
             traces: (0..copies).map(|copy| LadderTrace::new(ensemble, copy)).collect(),
             trajectories: Vec::new(),
             every: None,
             round_trips_before: ensemble.index.iter().map(|i| i.round_trips()).collect(),
+            from_anchor_before: ensemble.index.iter().map(|i| i.round_trips_of(1)).collect(),
+            legs: ensemble.legs(),
             thin,
         };
         record.reserve(iterations);
@@ -95,23 +103,39 @@ impl SamplingRecord {
         }
     }
 
-    /// Weights of each ladder.
-    pub fn weights(&self) -> impl Iterator<Item = LadderWeights<'_>> {
-        let pairs = self.counts.chains - 1;
-        self.counts.pairs.chunks_exact(pairs).enumerate().map(|(copy, pairs)| LadderWeights {
-            folded: self.folded.get(copy),
-            latest: pairs.iter().map(|p| (&p.forward[..], &p.backward[..])).collect(),
+    /// Round trips that began at the reference of a leg, over all ladders.
+    pub fn round_trips_of(&self, leg: usize) -> u64 {
+        let from_anchor: u64 = self.from_anchor.iter().sum();
+        if leg == 1 { from_anchor } else { self.round_trips.iter().sum::<u64>() - from_anchor }
+    }
+
+    /// Where the target lay among the chains.
+    pub fn legs(&self) -> Legs {
+        self.legs
+    }
+
+    /// Weights of a leg in each ladder, seen from its reference to the target.
+    pub fn weights(&self, leg: usize) -> impl Iterator<Item = LadderWeights<'_>> {
+        let (pairs, legs) = (self.counts.chains - 1, self.legs);
+        self.counts.pairs.chunks_exact(pairs).enumerate().map(move |(copy, pairs)| LadderWeights {
+            folded: self.folded.get(copy * legs.count() + leg),
+            latest: pairs[legs.pairs_of(leg)].iter().map(|p| (&p.forward[..], &p.backward[..])).collect(),
         })
     }
 
-    /// Every pair has exactly so many latest weights after twice as many iterations.
+    /// Every pair has exactly so many latest weights after twice as many iterations; fewer in a leg that rests.
     fn fold(&mut self) {
-        let pairs = self.counts.chains - 1;
+        let (pairs, legs) = (self.counts.chains - 1, self.legs);
         if self.folded.is_empty() {
-            self.folded = vec![FoldedLadder::new(pairs); self.draws.len()];
+            let of_leg = |leg| FoldedLadder::new(legs.pairs_of(leg).len());
+            self.folded = (0..self.draws.len()).flat_map(|_| (0..legs.count()).map(of_leg)).collect();
         }
-        for (folded, pairs) in self.folded.iter_mut().zip(self.counts.pairs.chunks_exact_mut(pairs)) {
-            folded.fold(&pairs.iter().map(|p| (&p.forward[..], &p.backward[..])).collect::<Vec<_>>());
+        let ladders = self.counts.pairs.chunks_exact_mut(pairs);
+        for (folded, pairs) in self.folded.chunks_exact_mut(legs.count()).zip(ladders) {
+            for (leg, folded) in folded.iter_mut().enumerate() {
+                let pairs = pairs[legs.pairs_of(leg)].iter();
+                folded.fold(&pairs.map(|p| (&p.forward[..], &p.backward[..])).collect::<Vec<_>>());
+            }
             for pair in pairs {
                 pair.forward.clear();
                 pair.backward.clear();
@@ -131,8 +155,11 @@ impl SamplingRecord {
 impl SamplingRecord {
     /// Whether it can have been made with these ladders.
     pub(crate) fn follows(&self, ensemble: &crate::Ensemble) -> bool {
-        let trips = ensemble.index.iter().map(|i| i.round_trips());
-        trips.zip(&self.round_trips_before).all(|(now, &before)| before <= now)
+        let index = || ensemble.index.iter();
+        let grown = |(now, before): (u64, &u64)| *before <= now;
+        self.legs == ensemble.legs()
+            && index().map(|i| i.round_trips()).zip(&self.round_trips_before).all(grown)
+            && index().map(|i| i.round_trips_of(1)).zip(&self.from_anchor_before).all(grown)
     }
 }
 
@@ -140,24 +167,30 @@ impl Recorder for SamplingRecord {
     fn record(&mut self, step: &Step) -> Result<()> {
         self.counts.add(step);
         let ensemble = step.ensemble;
-        let chains = ensemble.chains();
+        let (chains, target) = (ensemble.chains(), ensemble.legs().target());
         for swap in step.swaps {
             let pair = &mut self.counts.pairs[swap.copy * (chains - 1) + swap.pair - 1];
-            pair.forward.push(swap.log_forward);
-            pair.backward.push(swap.log_backward);
+            // Beyond the target the way to it leads down.
+            let (forward, backward) = match swap.pair > target {
+                false => (swap.log_forward, swap.log_backward),
+                true => (-swap.log_backward, -swap.log_forward),
+            };
+            pair.forward.push(forward);
+            pair.backward.push(backward);
         }
         for (copy, index) in ensemble.index.iter().enumerate() {
             self.round_trips[copy] = index.round_trips() - self.round_trips_before[copy];
+            self.from_anchor[copy] = index.round_trips_of(1) - self.from_anchor_before[copy];
         }
         for (copy, trace) in self.traces.iter_mut().enumerate() {
             trace.record(ensemble, copy);
         }
         if self.counts.iterations.is_multiple_of(self.thin) {
             for (copy, draws) in self.draws.iter_mut().enumerate() {
-                let row = ensemble.row(copy, chains - 1);
+                let row = ensemble.row(copy, target);
                 draws.x.extend_from_slice(ensemble.points.x.row(row));
                 draws.log_density.push(ensemble.points.log_density[row]);
-                draws.replica.push(ensemble.index[copy].replica(chains - 1) as u32);
+                draws.replica.push(ensemble.index[copy].replica(target) as u32);
                 let x = ensemble.points.x.row(row);
                 let series = &mut self.series[copy * x.len()..(copy + 1) * x.len()];
                 series.iter_mut().zip(x).for_each(|(series, &x)| series.push(x));
@@ -183,9 +216,11 @@ impl Ladders for SamplingRecord {
         self.series.extend(other.series);
         self.folded.extend(other.folded);
         self.round_trips.extend(other.round_trips);
+        self.from_anchor.extend(other.from_anchor);
         self.traces.extend(other.traces);
         self.trajectories.extend(other.trajectories);
         self.round_trips_before.extend(other.round_trips_before);
+        self.from_anchor_before.extend(other.from_anchor_before);
     }
 
     fn split_off(&mut self, copies: usize) -> Self {
@@ -194,8 +229,9 @@ impl Ladders for SamplingRecord {
             counts: self.counts.split_off(copies),
             draws: self.draws.split_off(copies),
             series: self.series.split_off(copies * dim),
-            folded: self.folded.split_off(copies.min(self.folded.len())),
+            folded: self.folded.split_off((copies * self.legs.count()).min(self.folded.len())),
             round_trips: self.round_trips.split_off(copies),
+            from_anchor: self.from_anchor.split_off(copies),
             traces: self.traces.split_off(copies),
             trajectories: match self.every {
                 Some(_) => self.trajectories.split_off(copies * self.counts.chains),
@@ -203,30 +239,35 @@ impl Ladders for SamplingRecord {
             },
             every: self.every,
             round_trips_before: self.round_trips_before.split_off(copies),
+            from_anchor_before: self.from_anchor_before.split_off(copies),
+            legs: self.legs,
             thin: self.thin,
         }
     }
 
     fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
-        let lengths =
-            [self.draws.len(), self.round_trips.len(), self.round_trips_before.len(), self.traces.len()];
+        let trips =
+            [&self.round_trips, &self.from_anchor, &self.round_trips_before, &self.from_anchor_before];
         let whole = |d: &Draws| {
             let draws = d.replica.len();
             d.log_density.len() == draws && draws.checked_mul(dim) == Some(d.x.len())
         };
         self.counts.is_sound(copies, chains, dim)
-            && lengths == [copies; 4]
+            && trips.iter().all(|trips| trips.len() == copies && trips.iter().all(|&n| n < MOST_COUNTED))
+            && [self.draws.len(), self.traces.len()] == [copies; 2]
             && self.draws.iter().all(whole)
             && self.traces.iter().all(|trace| trace.is_sound(chains))
             && self.trajectories.len() == if self.every.is_some() { copies * chains } else { 0 }
             && self.trajectories.iter().all(|points| points.len().is_multiple_of(dim))
             && self.every != Some(0)
             && self.thin > 0
-            && self.round_trips.iter().chain(&self.round_trips_before).all(|&n| n < MOST_COUNTED)
             && self.series.len() == copies * dim
             && self.series.iter().all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)
-            && self.folded.len() == if self.counts.iterations < 2 * LATEST { 0 } else { copies }
-            && self.folded.iter().all(|f| f.is_sound(chains - 1))
+            && self.folded.len()
+                == if self.counts.iterations < 2 * LATEST { 0 } else { copies * self.legs.count() }
+            && self.folded.chunks(self.legs.count()).all(|ladder| {
+                ladder.iter().enumerate().all(|(leg, f)| f.is_sound(self.legs.pairs_of(leg).len()))
+            })
             && self.counts.pairs.iter().all(|p| p.forward.len() as u64 <= LATEST)
     }
 }

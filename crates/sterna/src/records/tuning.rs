@@ -14,6 +14,8 @@ pub struct TuningRecord {
     pub counts: Counts,
     /// d log π^β/dβ of each chain, iteration by iteration, ladder by ladder.
     slopes: Vec<Vec<f64>>,
+    /// Of the target on the leg beyond it, where there is one.
+    beyond: Vec<Vec<f64>>,
     /// Σ score² of each coordinate, one row per chain and ladder.
     score_squares: Batch,
     /// Σ x and Σ x² of each coordinate, likewise.
@@ -33,12 +35,18 @@ impl TuningRecord {
         Self {
             counts: Counts::new(copies, chains),
             slopes: (0..copies * chains).map(|_| Vec::with_capacity(iterations.min(MOST_RESERVED))).collect(),
+            beyond: vec![Vec::new(); copies],
             score_squares: Batch::zeros(copies * chains, dim),
             sums: [0, 1].map(|_| Batch::zeros(copies * chains, dim)),
             row_betas: vec![0.0; copies * chains],
             row_slopes: vec![0.0; copies * chains],
             scratch: Scratch::default(),
         }
+    }
+
+    /// λ(β) of the target on the leg beyond it; NaN where there is none.
+    pub fn barrier_beyond<'a>(records: impl Iterator<Item = &'a TuningRecord>) -> f64 {
+        local_barrier(&mut records.flat_map(|r| &r.beyond).flatten().copied().collect())
     }
 
     /// λ(β) at each chain.
@@ -113,6 +121,15 @@ impl Recorder for TuningRecord {
             *beta = step.sampler.schedule.betas()[ensemble.chain(row)];
         }
         let (path, scratch) = (&step.sampler.path, &mut self.scratch);
+        let legs = ensemble.legs();
+        if legs.count() == 2 {
+            let after = 1f64.next_up();
+            let betas: Vec<f64> = self.row_betas.iter().map(|beta| beta.max(after)).collect();
+            path.slopes(&betas, &ensemble.points, &mut self.row_slopes, scratch)?;
+            for (copy, slopes) in self.beyond.iter_mut().enumerate() {
+                slopes.push(self.row_slopes[ensemble.row(copy, legs.target())]);
+            }
+        }
         path.slopes(&self.row_betas, &ensemble.points, &mut self.row_slopes, scratch)?;
         for row in 0..self.row_betas.len() {
             let place = row / chains * chains + ensemble.chain(row);
@@ -137,6 +154,7 @@ impl Ladders for TuningRecord {
     fn append(&mut self, other: Self) {
         self.counts.append(other.counts);
         self.slopes.extend(other.slopes);
+        self.beyond.extend(other.beyond);
         self.score_squares.append(other.score_squares);
         self.sums.iter_mut().zip(other.sums).for_each(|(sums, other)| sums.append(other));
         self.row_betas.extend(other.row_betas);
@@ -148,6 +166,7 @@ impl Ladders for TuningRecord {
         Self {
             counts: self.counts.split_off(copies),
             slopes: self.slopes.split_off(rows),
+            beyond: self.beyond.split_off(copies),
             score_squares: self.score_squares.split_off(rows),
             sums: self.sums.each_mut().map(|sums| sums.split_off(rows)),
             row_betas: self.row_betas.split_off(rows),
@@ -161,6 +180,7 @@ impl Ladders for TuningRecord {
         let lengths = [self.slopes.len(), self.row_betas.len(), self.row_slopes.len()];
         self.counts.is_sound(copies, chains, dim)
             && lengths == [rows; 3]
+            && self.beyond.len() == copies
             && [&self.score_squares, &self.sums[0], &self.sums[1]]
                 .iter()
                 .all(|sums| (sums.rows(), sums.dim()) == (rows, dim))

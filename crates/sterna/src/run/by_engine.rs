@@ -60,7 +60,7 @@ impl Run {
             match maker.make(&frozen)? {
                 Made::Replaced(reason) => self.by_engine.replaced = Some(reason),
                 Made::Engine(engine) => {
-                    let page = Page { chains: self.settings.chains, dim: self.ladder.dim() };
+                    let page = Page { chains: self.ladder.chains(), dim: self.ladder.dim() };
                     self.by_engine.engine = Some((engine, Journal::new(page, self.settings.ensembles)));
                 }
             }

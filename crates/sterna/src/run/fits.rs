@@ -82,7 +82,7 @@ impl Run {
     /// End of collecting: the samples go to the fit.
     pub(super) fn begin_fit(&mut self) -> Result<()> {
         let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
-        let (chains, dim) = (self.settings.chains, self.ladder.dim());
+        let (chains, dim) = (self.ladder.chains(), self.ladder.dim());
         self.ladder.measure_barrier();
         let mut local_variance = TuningRecord::information(self.ladder.tuning(), chains, dim);
         local_variance.as_mut_slice().iter_mut().for_each(|v| *v = v.recip());
@@ -128,7 +128,7 @@ impl Run {
         };
         self.progress.asked.learn(&*self.ladder.sampler.path);
         self.fits.path_record = Some(record);
-        let schedule = path.first_schedule(self.settings.chains);
+        let schedule = path.first_schedule(self.ladder.chains());
         let samples = collected.samples.last().map(|samples| (samples, self.progress.iteration));
         self.ladder.change_path(path, schedule, accelerator, samples)?;
         self.enter(Stage::Retuning(0));
@@ -154,7 +154,7 @@ impl Run {
     /// held-out samples a model may look well and still lead its chains astray. The result is exact either way.
     pub(super) fn guard_path(&mut self) -> Result<()> {
         let (Some(plain), Some(fitted)) = (&self.fits.plain, &self.fits.fitted) else { return Ok(()) };
-        let rates = Counts::rejection_rates(self.ladder.tuning_counts(), self.settings.chains);
+        let rates = Counts::rejection_rates(self.ladder.tuning_counts(), self.ladder.chains());
         let ours = round_trip_rate(&rates);
         let theirs = plain.round_trip_rate(self.settings.ensembles);
         // A tie is no reason to change back.
@@ -171,9 +171,11 @@ impl Run {
                  (training.steps) or adapted moves (explorer.step_size = \"adapt\") may help"
             ),
         ));
-        self.ladder.sampler.explorer = self.settings.restore_explorer(&plain.explorer, self.ladder.dim())?;
+        self.ladder.sampler.explorer =
+            self.settings.restore_explorer(&plain.explorer, self.ladder.chains(), self.ladder.dim())?;
         let schedule = plain.schedule.clone();
-        self.ladder.barrier = Barrier { schedule: schedule.clone(), local: plain.local_barriers.clone() };
+        self.ladder.barrier =
+            Barrier { local: plain.local_barriers.clone(), ..Barrier::unknown(schedule.clone()) };
         self.progress.asked.go_back(&*self.ladder.sampler.path, &*self.first_path);
         let accelerator = Arc::new(Identity);
         self.fits.fitted =

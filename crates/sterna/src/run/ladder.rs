@@ -27,6 +27,8 @@ pub(super) struct Ladder {
 pub(super) struct Barrier {
     pub schedule: Schedule,
     pub local: Vec<f64>,
+    /// At the target on the leg beyond it; NaN where there is none.
+    pub beyond: f64,
 }
 
 impl Barrier {
@@ -35,10 +37,42 @@ impl Barrier {
         self.schedule.betas().iter().copied().zip(self.local.iter().copied())
     }
 
-    /// (β, ∫₀^β λ) at each chain.
+    /// Not measured yet.
+    pub fn unknown(schedule: Schedule) -> Self {
+        Self { local: vec![f64::NAN; schedule.chains()], schedule, beyond: f64::NAN }
+    }
+
+    /// (β, ∫₀^β λ) at each chain, leg after leg.
     pub fn curve(&self) -> Vec<(f64, f64)> {
         let betas = self.schedule.betas();
-        betas.iter().copied().zip(cumulative_barrier(betas, &self.local)).collect()
+        let mut curve = cumulative_barrier(&betas[..=self.schedule.target()], &self.of_leg(0));
+        if self.schedule.legs() == 2 {
+            let beyond = cumulative_barrier(self.schedule.leg(1).betas(), &self.of_leg(1));
+            let (all, so_far) = (beyond[beyond.len() - 1], curve[curve.len() - 1]);
+            curve.extend(beyond.iter().rev().skip(1).map(|rest| so_far + all - rest));
+        }
+        betas.iter().copied().zip(curve).collect()
+    }
+
+    /// λ at the chains of a leg, from its reference to the target.
+    fn of_leg(&self, leg: usize) -> Vec<f64> {
+        let target = self.schedule.target();
+        match leg {
+            0 => self.local[..=target].to_vec(),
+            _ => self.local[target + 1..].iter().rev().copied().chain([self.beyond]).collect(),
+        }
+    }
+
+    /// ∫λ of each leg; of the second, nothing where there is none.
+    pub fn of_legs(&self) -> [f64; 2] {
+        let curve = self.curve();
+        let (first, all) = (curve[self.schedule.target()].1, curve[curve.len() - 1].1);
+        [first, all - first]
+    }
+
+    /// So many chains with equal shares of a leg's barrier.
+    pub fn equalised(&self, leg: usize, chains: usize) -> Schedule {
+        self.schedule.leg(leg).equalise_barrier(&self.of_leg(leg), chains)
     }
 }
 
@@ -76,22 +110,54 @@ impl Ladder {
             accelerator: acceleration.at_start(),
             streams: Streams::new(settings.seed),
         };
-        let mut shards = Vec::new();
-        let mut first = 0;
-        for copies in parts(settings.ensembles) {
-            let ensemble = Ensemble::start(&*sampler.path, &sampler.streams, &schedule, first, copies)?;
-            let work = Workspace::new(&ensemble);
-            let tuning = TuningRecord::new(copies, chains, dim, settings.round_iterations as usize);
-            let collecting = CollectRecord::new(copies, chains);
-            shards.push(Shard { ensemble, work, tuning, collecting, sampling: None });
-            first += copies;
+        let shards = Shard::start(&sampler, settings.ensembles, settings.round_iterations)?;
+        for shard in &shards {
+            shard.ensemble.check_start()?;
         }
         // Asked of all ladders at once: how they are shared out must not matter.
         if shards.iter().all(|shard| shard.ensemble.is_lost()) {
             look_for_support(&*sampler.path, &sampler.streams, settings.ensembles * chains)?;
         }
-        let barrier = Barrier { schedule, local: vec![f64::NAN; chains] };
+        Ok(Self { sampler, barrier: Barrier::unknown(schedule), shards })
+    }
+
+    /// What a run has before climbs have told it where to begin: as few chains as can be, never moved.
+    pub fn before_climbs(
+        path: Arc<dyn AnnealingPath>,
+        settings: &Settings,
+        acceleration: &Acceleration,
+    ) -> Result<Self> {
+        let schedule = Schedule::uniform(2);
+        let explorer = settings.explorer.begin(2, path.dim())?.unwrap_or_else(|| settings.explorer.clone());
+        let streams = Streams::new(settings.seed);
+        let barrier = Barrier::unknown(schedule.clone());
+        let sampler = Sampler { schedule, explorer, path, accelerator: acceleration.at_start(), streams };
+        let shards = Shard::unborn(&sampler, settings.ensembles);
         Ok(Self { sampler, barrier, shards })
+    }
+
+    /// Replicas drawn anew from the reference of another path, on another schedule.
+    pub fn begin_again(&mut self, path: Arc<dyn AnnealingPath>, schedule: Schedule) -> Result<()> {
+        let ensembles = self.shards.iter().map(|shard| shard.ensemble.copies()).sum();
+        self.adapt(&Tuning::Schedule { from: &self.sampler.schedule.clone(), to: &schedule });
+        (self.sampler.path, self.sampler.schedule) = (path, schedule);
+        self.shards = Shard::start(&self.sampler, ensembles, 0)?;
+        self.barrier = Barrier::unknown(self.sampler.schedule.clone());
+        Ok(())
+    }
+
+    /// Another path to the same target and another schedule, with as many chains as it has: each takes the point of the
+    /// chain that lay nearest.
+    pub fn lay_out(&mut self, path: Arc<dyn AnnealingPath>, schedule: Schedule) -> Result<()> {
+        let old = self.sampler.schedule.clone();
+        self.adapt(&Tuning::Schedule { from: &old, to: &schedule });
+        (self.sampler.path, self.sampler.schedule) = (path, schedule);
+        let Sampler { path, schedule, .. } = &self.sampler;
+        for shard in &mut self.shards {
+            shard.ensemble = shard.ensemble.laid_out(&**path, &old, schedule)?;
+            *shard = Shard::around(std::mem::take(&mut shard.ensemble), 0);
+        }
+        Ok(())
     }
 
     pub fn chains(&self) -> usize {
@@ -102,17 +168,18 @@ impl Ladder {
         self.sampler.path.dim()
     }
 
-    /// So many iterations after `done`, each thread its own ladders.
-    pub fn advance(&mut self, stage: Stage, done: u64, block: u64) -> Result<()> {
+    /// So many iterations after `done`, each thread its own ladders; `collects` samples in tuning too, or not.
+    pub fn advance(&mut self, stage: Stage, collects: bool, done: u64, block: u64) -> Result<()> {
         let sampler = &self.sampler;
         self.shards.par_iter_mut().try_for_each(|shard| -> Result<()> {
             let Shard { ensemble, work, tuning, collecting, sampling } = shard;
             let mut nothing = ();
             let out: &mut dyn Recorder = match stage {
+                Stage::Tuning(_) if collects => &mut Both(tuning, collecting),
                 Stage::Tuning(_) | Stage::Retuning(_) => tuning,
                 Stage::Collecting => &mut Both(tuning, collecting),
                 Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
-                Stage::Fitting | Stage::BurnIn | Stage::Finished => &mut nothing,
+                Stage::Climbing | Stage::Fitting | Stage::BurnIn | Stage::Finished => &mut nothing,
             };
             (done + 1..=done + block).try_for_each(|t| iterate(t, ensemble, sampler, work, out))
         })
@@ -165,7 +232,8 @@ impl Ladder {
     /// λ(β) from what tuning has seen.
     pub fn measure_barrier(&mut self) {
         let local = TuningRecord::local_barriers(self.tuning(), self.chains());
-        self.barrier = Barrier { schedule: self.sampler.schedule.clone(), local };
+        let beyond = TuningRecord::barrier_beyond(self.tuning());
+        self.barrier = Barrier { schedule: self.sampler.schedule.clone(), local, beyond };
     }
 
     /// The same replicas on another schedule; local moves are read at the new β.
@@ -237,6 +305,42 @@ impl Ladder {
     }
 }
 
+impl Shard {
+    /// Ladders drawn from the reference, cut for the threads that there are.
+    fn start(sampler: &Sampler, ensembles: usize, round_iterations: u64) -> Result<Vec<Self>> {
+        let mut first = 0;
+        let start = |copies| {
+            let Sampler { path, streams, schedule, .. } = sampler;
+            let ensemble = Ensemble::start(&**path, streams, schedule, first, copies)?;
+            first += copies;
+            Ok(Self::around(ensemble, round_iterations))
+        };
+        parts(ensembles).map(start).collect()
+    }
+
+    /// Ladders without a density: nothing has been asked of the target yet.
+    fn unborn(sampler: &Sampler, ensembles: usize) -> Vec<Self> {
+        let mut first = 0;
+        let unborn = |copies| {
+            let ensemble = Ensemble::unborn(sampler.path.dim(), &sampler.schedule, first, copies);
+            first += copies;
+            Self::around(ensemble, 0)
+        };
+        parts(ensembles).map(unborn).collect()
+    }
+
+    fn around(ensemble: Ensemble, round_iterations: u64) -> Self {
+        let (copies, chains, dim) = (ensemble.copies(), ensemble.chains(), ensemble.points.x.dim());
+        Self {
+            work: Workspace::new(&ensemble),
+            tuning: TuningRecord::new(copies, chains, dim, round_iterations as usize),
+            collecting: CollectRecord::new(copies, chains),
+            sampling: None,
+            ensemble,
+        }
+    }
+}
+
 /// How many ladders each thread advances.
 fn parts(ensembles: usize) -> impl Iterator<Item = usize> {
     let parts = rayon::current_num_threads().min(ensembles);
@@ -259,7 +363,7 @@ fn look_for_support(path: &dyn AnnealingPath, streams: &Streams, drawn: usize) -
     let more = 1000;
     let mut points = Points::zeros(more, path.dim());
     let keys: Vec<u32> = (0..more as u32).collect();
-    path.draw_reference(streams, Phase::Start.into(), 1, &keys, &mut points.x);
+    path.draw_reference(0.0, streams, Phase::Start.into(), 1, &keys, &mut points.x);
     path.evaluate(&vec![1.0; more], &mut points)?;
     if points.log_density.iter().all(|&l| l == f64::NEG_INFINITY) {
         return Err(Error::NoStart { draws: drawn + more });

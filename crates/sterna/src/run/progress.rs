@@ -1,5 +1,6 @@
 //! Where a run stands, and what it has asked so far.
 
+use super::StoppedBy;
 use crate::path::AnnealingPath;
 use crate::records::MOST_COUNTED;
 use crate::trace::RoundTrace;
@@ -8,6 +9,8 @@ use serde::{Deserialize, Serialize};
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
+    /// Uphill to optima, for a reference that is fitted.
+    Climbing,
     /// In a tuning round, from 0.
     Tuning(usize),
     /// Samples for an accelerator, all frozen.
@@ -37,6 +40,8 @@ pub(super) struct Progress {
     pub asked: Tally,
     /// What had been asked when sampling began.
     pub before_sampling: Asked,
+    /// Why sampling ended.
+    pub stopped_by: Option<StoppedBy>,
 }
 
 impl Progress {
@@ -48,6 +53,7 @@ impl Progress {
             rounds: Vec::new(),
             asked: Tally::default(),
             before_sampling: Asked::default(),
+            stopped_by: None,
         }
     }
 

@@ -23,8 +23,10 @@ pub struct Results {
     pub round_trip_rate: f64,
     /// What the rejection rates allow.
     pub round_trip_rate_predicted: f64,
-    /// log Z in all its estimates.
+    /// log Z in all its estimates; of two legs, both by the weight of their errors.
     pub log_z: LogZ,
+    /// What each leg found: one from the reference to the target, and one from the anchor where there is one.
+    pub legs: Vec<Leg>,
     /// Its true value, where known.
     pub log_z_truth: Option<f64>,
     /// Mean of each coordinate on the target chain with its standard error.
@@ -47,18 +49,66 @@ pub struct Results {
     pub sampling_network_evaluations: u64,
 }
 
+/// What a leg found.
+#[derive(Clone, Debug)]
+pub struct Leg {
+    /// Its chains, the target among them.
+    pub chains: usize,
+    /// It moves in every so many iterations.
+    pub every: u64,
+    /// Σ of its rejection rates.
+    pub barrier: f64,
+    /// Round trips that began at its reference.
+    pub round_trips: u64,
+    /// log Z from it alone.
+    pub log_z: LogZ,
+}
+
 impl Run {
+    /// log Z from each leg alone.
+    fn log_z_of_legs(&self) -> Vec<LogZ> {
+        let legs = self.records().next().map_or(1, |record| record.legs().count());
+        let of = |leg| {
+            let weights: Vec<_> = self.records().flat_map(|r| r.weights(leg)).collect();
+            log_z_of(self.ladder.sampler.path.log_z_reference(), &weights)
+        };
+        (0..legs).map(of).collect()
+    }
+
+    /// log Z from all legs.
+    pub(super) fn log_z(&self) -> LogZ {
+        joined(&self.log_z_of_legs(), |leg| self.round_trips_of(leg))
+    }
+
+    /// Round trips of sampling that began at the reference of a leg.
+    pub fn round_trips_of(&self, leg: usize) -> u64 {
+        self.records().map(|record| record.round_trips_of(leg)).sum()
+    }
+
+    fn legs(&self, rejection_rates: &[f64], log_z: &[LogZ]) -> Vec<Leg> {
+        let Some(legs) = self.records().next().map(|record| record.legs()) else { return Vec::new() };
+        let of = |(leg, log_z): (usize, &LogZ)| Leg {
+            chains: legs.pairs_of(leg).len() + 1,
+            every: if leg == 0 { 1 } else { legs.every() },
+            barrier: rejection_rates[legs.pairs_of(leg)].iter().sum(),
+            round_trips: self.round_trips_of(leg),
+            log_z: log_z.clone(),
+        };
+        log_z.iter().enumerate().map(of).collect()
+    }
+
     /// Estimates from the sampling so far.
     ///
     /// # Panics
     /// If sampling has not begun.
     pub fn results(&self) -> Results {
-        let chains = self.settings.chains;
+        let chains = self.ladder.chains();
         let counts = self.records().map(|r| &r.counts);
         let iterations = self.records().next().expect("sampling has begun").counts.iterations;
         let rejection_rates = Counts::rejection_rates(counts.clone(), chains);
         let round_trips = self.round_trips();
-        let weights: Vec<_> = self.records().flat_map(|r| r.weights()).collect();
+        let log_z = self.log_z_of_legs();
+        let legs = self.legs(&rejection_rates, &log_z);
         let series = self.coordinate_series();
         let path = &self.ladder.sampler.path;
         let (asked, before) = (self.asked(), self.progress.before_sampling);
@@ -68,9 +118,10 @@ impl Run {
             local_barrier: self.ladder.barrier.local().collect(),
             round_trips,
             round_trip_rate: round_trips as f64 / (iterations * self.settings.ensembles as u64) as f64,
-            round_trip_rate_predicted: round_trip_rate(&rejection_rates),
+            round_trip_rate_predicted: predicted(&rejection_rates, &legs),
             rejection_rates,
-            log_z: log_z_of(path.log_z_reference(), &weights),
+            log_z: joined(&log_z, |leg| legs[leg].round_trips),
+            legs,
             log_z_truth: path.log_z(),
             means: series.par_iter().map(|s| pooled_mean(s)).collect(),
             ess: series.par_iter().map(|s| effective_draws(s)).collect(),
@@ -88,11 +139,49 @@ impl Run {
     }
 
     /// `[coordinate][ladder]` of the target chain.
-    fn coordinate_series(&self) -> Vec<Vec<&Series>> {
+    pub(super) fn coordinate_series(&self) -> Vec<Vec<&Series>> {
         let dim = self.ladder.dim();
         let all = || self.records().flat_map(|r| &r.series);
         (0..dim).map(|j| all().skip(j).step_by(dim).collect()).collect()
     }
+}
+
+/// A leg with fewer round trips does not know its own error.
+const FEW_TRIPS: u64 = 10;
+
+/// Estimates of one number, each weighed by its error. The first stays alone where the second is not known well enough.
+fn joined(legs: &[LogZ], round_trips: impl Fn(usize) -> u64) -> LogZ {
+    let [first, second] = legs else { return legs[0].clone() };
+    let known = |z: &LogZ| z.bar.is_finite() && z.standard_error > 0.0 && z.standard_error.is_finite();
+    if !known(second) || round_trips(1) < FEW_TRIPS {
+        return LogZ { pairs: [&first.pairs[..], &second.pairs[..]].concat(), ..first.clone() };
+    }
+    if !known(first) || round_trips(0) < FEW_TRIPS {
+        return LogZ { pairs: [&first.pairs[..], &second.pairs[..]].concat(), ..second.clone() };
+    }
+    let precision = [first, second].map(|z| z.standard_error.powi(-2));
+    let share = precision[1] / (precision[0] + precision[1]);
+    let mean = |of: fn(&LogZ) -> f64| (1.0 - share) * of(first) + share * of(second);
+    let (forward, backward) = (mean(|z| z.forward), mean(|z| z.backward));
+    LogZ {
+        forward,
+        backward,
+        geometric_mean: 0.5 * (forward + backward),
+        bar: mean(|z| z.bar),
+        standard_error: (precision[0] + precision[1]).sqrt().recip(),
+        pairs: [&first.pairs[..], &second.pairs[..]].concat(),
+    }
+}
+
+/// Round trips an iteration that the rejections of all legs allow: they add up.
+fn predicted(rejection_rates: &[f64], legs: &[Leg]) -> f64 {
+    let mut rest = rejection_rates;
+    let of = |leg: &Leg| {
+        let (own, others) = rest.split_at(leg.chains - 1);
+        rest = others;
+        round_trip_rate(own) / leg.every as f64
+    };
+    legs.iter().map(of).sum()
 }
 
 /// Mean over independent ladders of equal length, and its standard error.

@@ -7,12 +7,13 @@ use super::by_engine::ByEngine;
 use super::fits::{Fits, PlainStage};
 use super::ladder::{Barrier, Ladder, Shard};
 use super::progress::Progress;
-use super::{Run, Settings, Stage};
+use super::{Run, Settings, Stage, reference};
 use crate::acceleration::{Acceleration, Collected, FitReport, Fitted};
 use crate::accelerators::Identity;
 use crate::error::BadState;
 use crate::iteration::Sampler;
 use crate::path::AnnealingPath;
+use crate::paths::Geometric;
 use crate::records::Ladders;
 use crate::schedule::Schedule;
 use crate::streams::Streams;
@@ -32,6 +33,8 @@ struct State<Shards, Samples> {
     barrier: Barrier,
     shards: Shards,
     fits: SavedFits<Samples>,
+    /// Where the reference is fitted.
+    reference: Option<reference::State>,
     engine_replaced: Option<String>,
 }
 
@@ -61,6 +64,7 @@ impl Run {
             barrier: self.ladder.barrier.clone(),
             shards: &self.ladder.shards,
             fits: self.fits.save()?,
+            reference: self.reference.as_ref().map(|reference| reference.state.clone()),
             engine_replaced: self.by_engine.replaced.clone(),
         };
         postcard::to_allocvec(&state).map_err(|e| BadState::Unreadable(e.to_string()).into())
@@ -86,26 +90,55 @@ impl Run {
         acceleration: Acceleration,
         saved: &[u8],
     ) -> Result<Self> {
+        Self::restored(path, None, settings, acceleration, saved)
+    }
+
+    /// The same for a run [`from_anchor`](Self::from_anchor).
+    pub fn restore_from_anchor(
+        ground: Arc<Geometric>,
+        settings: Settings,
+        acceleration: Acceleration,
+        saved: &[u8],
+    ) -> Result<Self> {
+        Self::restored(ground.clone(), Some(reference::Fitted::new(ground)?), settings, acceleration, saved)
+    }
+
+    fn restored(
+        given: Arc<dyn AnnealingPath>,
+        mut reference: Option<reference::Fitted>,
+        settings: Settings,
+        acceleration: Acceleration,
+        saved: &[u8],
+    ) -> Result<Self> {
         settings.check()?;
         let (state, rest): (State<Vec<Shard>, Collected>, _) =
             postcard::take_from_bytes(saved).map_err(|e| BadState::Unreadable(e.to_string()))?;
         if !rest.is_empty() {
             return Err(BadState::TooLong.into());
         }
-        state.check(&settings, path.dim())?;
+        let dim = given.dim();
+        state.check(&settings, dim)?;
+        let path = match (&mut reference, state.reference) {
+            (Some(reference), Some(state)) => {
+                reference.state = state;
+                reference.path(&settings)?
+            }
+            (None, None) => given.clone(),
+            _ => return Err(BadState::Contradiction.into()),
+        };
         let fits = Fits::restore(state.fits, &acceleration)?;
         let learned = fits.learned_path(&acceleration)?;
-        if learned.as_ref().is_some_and(|learned| learned.dim() != path.dim()) {
+        if learned.as_ref().is_some_and(|learned| learned.dim() != dim) {
             return Err(BadState::Contradiction.into());
         }
         let sampler = Sampler {
-            explorer: settings.restore_explorer(&state.explorer, path.dim())?,
+            explorer: settings.restore_explorer(&state.explorer, state.schedule.chains(), dim)?,
             schedule: state.schedule,
             accelerator: match &fits.fitted {
                 Some(fitted) => fitted.accelerator.clone(),
                 None => acceleration.at_start(),
             },
-            path: learned.unwrap_or_else(|| path.clone()),
+            path: learned.unwrap_or(path),
             streams: Streams::new(settings.seed),
         };
         let mut progress = state.progress;
@@ -114,9 +147,10 @@ impl Run {
         let mut run = Self {
             ladder: Ladder { sampler, barrier: state.barrier, shards },
             by_engine: ByEngine { replaced: state.engine_replaced, ..ByEngine::default() },
-            first_path: path,
+            first_path: given,
             progress,
             fits,
+            reference,
             settings,
             acceleration,
         };
@@ -223,10 +257,13 @@ impl State<Vec<Shard>, Collected> {
         if theirs != *settings || self.first_explorer != settings.explorer.save() {
             return Err(BadState::OtherSettings.into());
         }
-        let chains = settings.chains;
-        let ladder = [&self.schedule, &self.barrier.schedule].iter().all(|s| s.chains() == chains)
-            && self.barrier.local.len() == chains;
+        let ladder = match settings.fit {
+            None => [&self.schedule, &self.barrier.schedule].iter().all(|s| s.chains() == settings.chains),
+            Some(_) => self.reference.as_ref().is_some_and(|reference| reference.is_sound(dim)),
+        };
         let sound = ladder
+            && self.barrier.local.len() == self.barrier.schedule.chains()
+            && self.shards.iter().all(|shard| shard.ensemble.legs().target() == self.schedule.target())
             && self.progress.is_sound()
             && self.shards_are_sound(settings, dim)
             && self.fits_are_sound(settings, dim)
@@ -235,7 +272,7 @@ impl State<Vec<Shard>, Collected> {
     }
 
     fn shards_are_sound(&self, settings: &Settings, dim: usize) -> bool {
-        let (chains, mut copies, mut sound) = (settings.chains, 0, true);
+        let (chains, mut copies, mut sound) = (self.schedule.chains(), 0, true);
         let samples = matches!(self.progress.stage, Stage::Sampling | Stage::Finished);
         for shard in &self.shards {
             let own = shard.ensemble.copies();
@@ -254,7 +291,7 @@ impl State<Vec<Shard>, Collected> {
     }
 
     fn fits_are_sound(&self, settings: &Settings, dim: usize) -> bool {
-        let (fits, chains, stage) = (&self.fits, settings.chains, self.progress.stage);
+        let (fits, chains, stage) = (&self.fits, self.schedule.chains(), self.progress.stage);
         let plain = fits.plain.as_ref().is_none_or(|plain| {
             let finished = fits.done > 0 || stage == Stage::Fitting;
             let wanted = if finished { (chains, chains - 1) } else { (0, 0) };
@@ -263,7 +300,7 @@ impl State<Vec<Shard>, Collected> {
                 && plain.round_trips <= trips.sum();
             (finished || counts)
                 && plain.schedule.chains() == chains
-                && settings.restore_explorer(&plain.explorer, dim).is_ok()
+                && settings.restore_explorer(&plain.explorer, chains, dim).is_ok()
                 && (plain.local_barriers.len(), plain.rejection_rates.len()) == wanted
         });
         plain
@@ -276,8 +313,9 @@ impl State<Vec<Shard>, Collected> {
         let (done, fits) = (self.progress.stage_iterations, self.fits.done);
         match self.progress.stage {
             Stage::Tuning(round) | Stage::Retuning(round) => {
-                round < settings.rounds && done < settings.round_iterations
+                round < settings.rounds && done < settings.round(round).0
             }
+            Stage::Climbing => done == 0 && settings.fit.is_some(),
             Stage::Collecting => fits < settings.fits && done < settings.collect << fits,
             Stage::Fitting => fits < settings.fits,
             Stage::BurnIn => done < settings.burn_in,

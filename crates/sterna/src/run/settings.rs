@@ -1,7 +1,8 @@
 //! What defines a run apart from its path.
 
+use super::{FitReference, Until};
 use crate::explorer::Explorer;
-use crate::explorers::Hmc;
+use crate::explorers::{Auto, Hmc};
 use crate::{Error, Result, Streams};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -65,6 +66,11 @@ pub struct Settings {
     pub thin: u64,
     /// Keep the points of all chains every so many iterations of sampling; if not given, never.
     pub trajectories: Option<u64>,
+    /// How the reference is fitted, in [`Run::from_anchor`](super::Run::from_anchor): rounds of tuning then double, from
+    /// `round_iterations` on, at most `rounds` of them, and choose the number of chains.
+    pub fit: Option<FitReference>,
+    /// When sampling has done enough; if not given, after all `iterations`.
+    pub until: Option<Until>,
 }
 
 /// All fields are; explorers if they save the same.
@@ -98,14 +104,49 @@ impl Default for Settings {
             iterations: 100_000,
             thin: 1,
             trajectories: None,
+            fit: None,
+            until: None,
         }
     }
 }
 
 impl Settings {
+    /// What suits a density of which nothing is known: a fitted reference with an anchor, moves that find their step, four
+    /// ladders, and an end when there are a thousand effective draws.
+    pub fn fitted() -> Self {
+        Self {
+            ensembles: 4,
+            explorer: Arc::new(Auto::default()),
+            rounds: 9,
+            round_iterations: 16,
+            round_burn_in: 4,
+            burn_in: 32,
+            iterations: 1 << 20,
+            fit: Some(FitReference::default()),
+            until: Some(Until::default()),
+            ..Self::default()
+        }
+    }
+
+    /// Iterations of a round of tuning, and how many of those the tuning of the schedule does not look at.
+    pub(super) fn round(&self, round: usize) -> (u64, u64) {
+        match self.fit {
+            None => (self.round_iterations, self.round_burn_in),
+            Some(_) => {
+                let length = self.round_iterations.max(4) << round.min(40);
+                (length, length / 4)
+            }
+        }
+    }
+
     /// The explorer that was saved in a run with these settings.
-    pub(super) fn restore_explorer(&self, saved: &[u8], dim: usize) -> Result<Arc<dyn Explorer>> {
-        let restored = self.explorer.restore(saved, self.chains, dim)?;
+    pub(super) fn restore_explorer(
+        &self,
+        saved: &[u8],
+        chains: usize,
+        dim: usize,
+    ) -> Result<Arc<dyn Explorer>> {
+        let restored = self.explorer.restore(saved, chains, dim)?;
         Ok(restored.unwrap_or_else(|| self.explorer.clone()))
     }
 
@@ -137,6 +178,9 @@ impl Settings {
         }
         if self.trajectories == Some(0) {
             return wrong("Settings.trajectories", "0".into(), "keep a frame every 1 or more iterations");
+        }
+        if let Some(until) = &self.until {
+            until.check()?;
         }
         if self.thin == 0 || self.thin > self.iterations {
             return wrong(

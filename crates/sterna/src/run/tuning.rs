@@ -9,24 +9,27 @@ use crate::trace::RoundTrace;
 
 impl Run {
     /// Burn-in of a tuning round is cut into ten blocks; local moves adapt after each.
-    pub(super) fn adaptation_block(&self) -> u64 {
-        self.settings.round_burn_in.div_ceil(10).max(1)
+    /// Rounds that double begin too short for that: their burn-in is one block.
+    pub(super) fn adaptation_block(&self, round: usize) -> u64 {
+        let (_, burn_in) = self.settings.round(round);
+        let blocks = if self.reference.is_some() { 1 } else { 10 };
+        burn_in.div_ceil(blocks).max(1)
     }
 
-    pub(super) fn ends_adaptation_block(&self, done: u64) -> bool {
-        let burn_in = self.settings.round_burn_in;
-        done == burn_in || (done < burn_in && done.is_multiple_of(self.adaptation_block()))
+    pub(super) fn ends_adaptation_block(&self, round: usize, done: u64) -> bool {
+        let (_, burn_in) = self.settings.round(round);
+        done == burn_in || (done < burn_in && done.is_multiple_of(self.adaptation_block(round)))
     }
 
     /// Local moves follow the acceptance that was seen.
     pub(super) fn adapt(&mut self, gain: f64) {
-        let acceptance = Counts::acceptance(self.ladder.tuning_counts(), self.settings.chains);
+        let acceptance = Counts::acceptance(self.ladder.tuning_counts(), self.ladder.chains());
         self.ladder.adapt(&Tuning::Block { acceptance: &acceptance, gain });
     }
 
     /// End of a round: new schedule and local moves.
     pub(super) fn tune(&mut self) -> Result<()> {
-        let (chains, dim) = (self.settings.chains, self.ladder.dim());
+        let (chains, dim) = (self.ladder.chains(), self.ladder.dim());
         self.adapt(1.0);
         self.ladder.measure_barrier();
         let round = self.trace_round();
@@ -50,8 +53,8 @@ impl Run {
     }
 
     /// The round that ends, for people to look at.
-    fn trace_round(&self) -> RoundTrace {
-        let chains = self.settings.chains;
+    pub(super) fn trace_round(&self) -> RoundTrace {
+        let chains = self.ladder.chains();
         let sampler = &self.ladder.sampler;
         RoundTrace::new(
             sampler.schedule.betas(),

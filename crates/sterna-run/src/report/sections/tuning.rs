@@ -71,7 +71,11 @@ fn rounds_axis(rounds: usize) -> Axis {
 
 fn step_sizes(traces: &Traces, explorer: &ExplorerSummary) -> Option<Chart> {
     let rounds = &traces.rounds;
-    let chains = rounds.first()?.step_size.len();
+    let chains = rounds.last()?.step_size.len();
+    // Where the number of chains changed as well, a line has no meaning.
+    if rounds.iter().any(|r| r.step_size.len() != chains) {
+        return None;
+    }
     // Fixed steps have nothing to show, nor has a chain that draws exactly.
     let moves = |n: usize| rounds.iter().any(|r| r.acceptance[n].is_some());
     if rounds.len() < 2 || rounds.iter().all(|r| r.step_size == rounds[0].step_size) {
