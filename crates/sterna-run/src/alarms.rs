@@ -1,6 +1,7 @@
 //! Alarms: what a user should know of a run, each with what would help. `docs/alarms.md` explains every code.
 
 mod code;
+mod fitted;
 mod occupation;
 
 pub use code::Code;
@@ -10,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use sterna::acceleration::FitReport;
 use sterna::estimates::global_barrier;
 use sterna::explorers::{STEP_SIZE_BOUNDS as BOUNDS, StepSize};
+use sterna::fitted::Optimum;
 use sterna::records::Draws;
-use sterna::run::{Results, Run};
+use sterna::run::{Reached, Results, Run, StoppedBy, Until};
 use sterna::schedule::cumulative_barrier;
 
 /// Something a user should know.
@@ -40,6 +42,10 @@ pub struct Evidence<'a> {
     pub accelerated: bool,
     /// What a fit did, where there was one.
     pub training: Option<&'a FitReport>,
+    /// What climbs found, where the reference was fitted.
+    pub optima: &'a [Optimum],
+    /// What the run was to reach and how far it came, where it ended before.
+    pub unreached: Option<(Until, Reached, StoppedBy)>,
 }
 
 /// Chains that make most round trips for their cost: about half of all swaps are then accepted.
@@ -57,7 +63,14 @@ pub(crate) fn wanted_acceptance(run: &Run) -> Option<f64> {
 
 impl<'a> Evidence<'a> {
     /// What a run offers.
-    pub fn new(run: &Run, results: &'a Results, training: Option<&'a FitReport>, draws: &'a [Draws]) -> Self {
+    pub fn new(
+        run: &'a Run,
+        results: &'a Results,
+        training: Option<&'a FitReport>,
+        draws: &'a [Draws],
+    ) -> Self {
+        let ended = run.stopped_by().filter(|by| *by != StoppedBy::Goals);
+        let wanted = run.settings().until.clone().zip(ended);
         Self {
             results,
             draws: draws.iter().collect(),
@@ -66,6 +79,8 @@ impl<'a> Evidence<'a> {
             wanted_acceptance: wanted_acceptance(run),
             accelerated: run.sampler().accelerator.steps() > 0,
             training,
+            optima: run.optima(),
+            unreached: wanted.map(|(until, by)| (until, run.reached(), by)),
         }
     }
 
@@ -78,7 +93,10 @@ impl<'a> Evidence<'a> {
             (Code::MissedMode, self.missed_mode()),
             (Code::TooFewChains, self.too_few_chains()),
             (Code::StarvingPair, self.starving_pair()),
+            (Code::UnvisitedOptimum, self.unvisited_optimum()),
+            (Code::LegsDisagree, self.legs_disagree()),
             (Code::LogZDisagrees, self.log_z_disagrees()),
+            (Code::NotReached, self.not_reached()),
             (Code::LowExploration, self.low_exploration()),
             (Code::StepSizeBound, self.step_size_bound()),
             (Code::Coverage, self.coverage()),
@@ -123,8 +141,13 @@ impl<'a> Evidence<'a> {
         ))
     }
 
+    /// Pairs of the leg that leads from the reference to the target.
+    fn pairs(&self) -> usize {
+        self.results.schedule.target()
+    }
+
     fn starving_pair(&self) -> Option<String> {
-        let rates = self.results.rejection_rates.iter().copied().enumerate();
+        let rates = self.results.rejection_rates[..self.pairs()].iter().copied().enumerate();
         let (pair, rate) = rates.fold((0, 0.0), |a, b| if b.1 > a.1 { b } else { a });
         (rate > 0.95).then(|| {
             format!(
@@ -140,14 +163,15 @@ impl<'a> Evidence<'a> {
     /// Λ: by λ(β), which does not saturate, for plain swaps; by the rejections of accelerated ones.
     fn barrier(&self) -> f64 {
         let r = self.results;
-        let rejections = global_barrier(&r.rejection_rates);
-        let (betas, lambda): (Vec<f64>, Vec<f64>) = r.local_barrier.iter().copied().unzip();
+        let rejections = global_barrier(&r.rejection_rates[..self.pairs()]);
+        let (betas, lambda): (Vec<f64>, Vec<f64>) =
+            r.local_barrier.iter().copied().filter(|(beta, _)| *beta <= 1.0).unzip();
         let integral = cumulative_barrier(&betas, &lambda).last().copied().unwrap_or(f64::NAN);
         if self.accelerated || integral.is_nan() { rejections } else { integral.max(rejections) }
     }
 
     fn too_few_chains(&self) -> Option<String> {
-        let (barrier, pairs) = (self.barrier(), self.results.schedule.pairs());
+        let (barrier, pairs) = (self.barrier(), self.pairs());
         // A plain swap across a barrier of 1 is rejected about two times in three: Σr of accelerated
         // pairs says the same at two thirds of their number.
         let limit = if self.accelerated { 0.67 * pairs as f64 } else { pairs as f64 };
@@ -317,6 +341,8 @@ mod tests {
             wanted_acceptance: Some(0.92),
             accelerated: false,
             training: None,
+            optima: &[],
+            unreached: None,
         };
         change(&mut evidence);
         evidence.alarms().iter().map(|alarm| alarm.code.name().to_string()).collect()
@@ -341,6 +367,8 @@ mod tests {
             wanted_acceptance: None,
             accelerated: false,
             training: None,
+            optima: &[],
+            unreached: None,
         };
         let message = &evidence.alarms()[0].message;
         for part in ["2 proposals", "iteration 7", "chain 3", "replica 11", "[1.5, 1.5"] {
@@ -425,6 +453,8 @@ mod tests {
             wanted_acceptance: None,
             accelerated: false,
             training: None,
+            optima: &[],
+            unreached: None,
         };
         assert_eq!(evidence.alarms()[0].code, Code::MissedMode);
     }
@@ -442,6 +472,8 @@ mod tests {
                 wanted_acceptance: None,
                 accelerated: true,
                 training: Some(&report),
+                optima: &[],
+                unreached: None,
             };
             assert_eq!(evidence.alarms(), [Alarm { code: code.into(), message: "seen".into() }]);
             let quiet = FitReport::default();

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 use sterna::records::Draws;
-use sterna::run::{Results, Run, Stage};
+use sterna::run::{Results, Run, Stage, StoppedBy};
 
 /// The number of this version's summaries. A new field that readers may miss does not raise it; one that changes its
 /// name or its meaning does.
@@ -57,6 +57,9 @@ pub struct Summary {
     pub sterna: String,
     /// Whether the run went to its end.
     pub finished: bool,
+    /// Why sampling ended, if it has.
+    #[serde(default)]
+    pub stopped_by: Option<StoppedBy>,
     /// What was run.
     #[serde(flatten)]
     pub setup: Setup,
@@ -140,7 +143,8 @@ impl Summary {
             schema: SCHEMA,
             sterna: env!("CARGO_PKG_VERSION").into(),
             finished: run.progress().0 == Stage::Finished,
-            swaps: Swaps::of(&setup, &results, times),
+            swaps: Swaps::of(about, &setup, &results, times),
+            stopped_by: run.stopped_by(),
             log_z: LogZ::of(&results),
             target_chain: TargetChain::of(&results, molecule.as_ref()),
             parameters: match findings.values {

@@ -52,6 +52,12 @@ codes! {
     LogZDisagrees "log-z-disagrees",
     /// Ladders, or halves of the run, disagree about where the mass is.
     MissedMode "missed-mode",
+    /// The two legs disagree about log Z.
+    LegsDisagree "legs-disagree",
+    /// No draw came near an optimum that climbs had found.
+    UnvisitedOptimum "unvisited-optimum",
+    /// The run ended before it had reached what it was asked for.
+    NotReached "not-reached",
     /// Step sizes did not settle.
     StepSizeBound "step-size-bound",
     /// The target chain went where training had no samples.

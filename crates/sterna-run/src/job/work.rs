@@ -126,6 +126,7 @@ fn about(problem: &Problem, config: &Config, steps: usize) -> About {
     About {
         target: problem.kind.kind().into(),
         parameters: problem.value_names(),
+        reference: config.reference.kind().into(),
         accelerator: config.accelerator.kind().into(),
         steps,
         network_points: match config.accelerator {

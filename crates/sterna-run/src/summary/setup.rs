@@ -11,6 +11,8 @@ pub struct About {
     pub target: String,
     /// Names of its parameters, one for each coordinate; none if they have none.
     pub parameters: Vec<String>,
+    /// The reference's kind.
+    pub reference: String,
     /// The accelerator's kind.
     pub accelerator: String,
     /// K.

@@ -1,9 +1,9 @@
 //! What swaps did: rejections, the barrier, round trips; and the normalising constants that their weights give.
 
-use super::{Setup, Times, number};
+use super::{About, Setup, Times, number};
 use serde::{Deserialize, Serialize};
 use sterna::estimates::global_barrier;
-use sterna::run::Results;
+use sterna::run::{Leg, Results};
 
 /// λ(β) on the schedule of the last tuning round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,10 +55,51 @@ pub struct Swaps {
     pub exploration_efficiency: f64,
     /// Round trips for what they cost.
     pub compute_normalised_round_trips: Normalised,
+    /// What each way to the target found: from the reference, and from the anchor where there is one.
+    #[serde(default)]
+    pub legs: Vec<LegSummary>,
+}
+
+/// One of the ways to the target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LegSummary {
+    /// Where it begins: the kind of reference, or `anchor`.
+    pub reference: String,
+    /// Its chains, the target among them.
+    pub chains: usize,
+    /// It moves in every so many iterations.
+    pub every: u64,
+    /// Σ of its rejection rates.
+    #[serde(deserialize_with = "number::one")]
+    pub barrier: f64,
+    /// Round trips that began at its reference.
+    pub round_trips: u64,
+    /// log Z from it alone.
+    #[serde(deserialize_with = "number::one")]
+    pub log_z: f64,
+    /// Of `log_z`.
+    #[serde(deserialize_with = "number::one")]
+    pub log_z_error: f64,
+}
+
+impl LegSummary {
+    fn all(about: &About, results: &Results) -> Vec<Self> {
+        let names = [about.reference.as_str(), "anchor"];
+        let of = |(leg, name): (&Leg, &str)| Self {
+            reference: name.into(),
+            chains: leg.chains,
+            every: leg.every,
+            barrier: leg.barrier,
+            round_trips: leg.round_trips,
+            log_z: leg.log_z.bar,
+            log_z_error: leg.log_z.standard_error,
+        };
+        results.legs.iter().zip(names).map(of).collect()
+    }
 }
 
 impl Swaps {
-    pub(super) fn of(setup: &Setup, results: &Results, times: &Times) -> Self {
+    pub(super) fn of(about: &About, setup: &Setup, results: &Results, times: &Times) -> Self {
         let trips = results.round_trips as f64;
         let replicas = (setup.chains * setup.ensembles) as f64;
         let each = results.sampling_evaluations as f64 / (replicas * results.iterations as f64);
@@ -76,6 +117,7 @@ impl Swaps {
                 all_evaluations: trips / each,
                 per_second: trips / times.sampling.clock_s,
             },
+            legs: LegSummary::all(about, results),
         }
     }
 

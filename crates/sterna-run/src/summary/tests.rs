@@ -28,6 +28,7 @@ pub(crate) fn sound() -> Summary {
             accelerator: AcceleratorName { kind: "none".into(), steps: 0 },
             schedule: vec![0.0, 0.25, 0.5, 0.75, 1.0],
         },
+        stopped_by: None,
         swaps: Swaps {
             rejection_rates: vec![0.4; 4],
             global_barrier: 1.6,
@@ -41,6 +42,7 @@ pub(crate) fn sound() -> Summary {
                 all_evaluations: 180.0,
                 per_second: 90.0,
             },
+            legs: Vec::new(),
         },
         log_z: LogZ {
             forward: 1.0,

@@ -146,9 +146,7 @@ impl Run {
         let Found { mixture, optima, .. } =
             find_optima(reference.ground.target(), starts, streams, covariance)?;
         let mixture = match fit.components {
-            Some(most) if most < optima.len() => {
-                Some(Mixture::of_optima(&optima.iter().take(most).collect::<Vec<_>>())?)
-            }
+            Some(most) if most < optima.len() => Some(Mixture::of_optima(&optima[..most])?),
             _ => mixture,
         };
         let sounded = sound(reference.ground.target(), reference.ground.reference(), streams)?;

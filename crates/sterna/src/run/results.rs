@@ -161,15 +161,12 @@ fn joined(legs: &[LogZ], round_trips: impl Fn(usize) -> u64) -> LogZ {
     }
     let precision = [first, second].map(|z| z.standard_error.powi(-2));
     let share = precision[1] / (precision[0] + precision[1]);
-    let mean = |of: fn(&LogZ) -> f64| (1.0 - share) * of(first) + share * of(second);
-    let (forward, backward) = (mean(|z| z.forward), mean(|z| z.backward));
     LogZ {
-        forward,
-        backward,
-        geometric_mean: 0.5 * (forward + backward),
-        bar: mean(|z| z.bar),
+        bar: (1.0 - share) * first.bar + share * second.bar,
         standard_error: (precision[0] + precision[1]).sqrt().recip(),
         pairs: [&first.pairs[..], &second.pairs[..]].concat(),
+        // An anchor's draws may have weights beyond all bounds, which one-sided means cannot bear.
+        ..first.clone()
     }
 }
 
