@@ -18,6 +18,6 @@ pub use climb::{Climb, End, Place, Way, climb, places};
 pub use covariance::Covariance;
 pub use laplace::{Laplace, laplace};
 pub use mixture::{Component, Mixture};
-pub use optima::{Found, NEGLIGIBLE, Optimum, find_optima, optimum_near};
+pub use optima::{Found, Optimum, find_optima, optimum_near};
 pub use shape::Shape;
 pub use starts::Starts;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 const CLIMBS: (usize, usize) = (8, 64);
 
 /// Optima whose evidence is this far (in log) below the best are no part of the mixture.
-pub const NEGLIGIBLE: f64 = 14.0;
+const NEGLIGIBLE: f64 = 14.0;
 
 /// Two ends are one optimum where the density between them nowhere falls by more than this below the lower, in log.
 const DIP: f64 = 0.5;

@@ -7,8 +7,7 @@ use crate::acceleration::CollectRecord;
 use crate::estimates::effective_sample_size;
 use crate::explorer::Tuning;
 use crate::fitted::{
-    Component, Covariance, Found, Mixture, NEGLIGIBLE, Optimum, Shape, Starts, find_optima, optimum_near,
-    widen,
+    Component, Covariance, Found, Mixture, Optimum, Shape, Starts, find_optima, optimum_near, widen,
 };
 use crate::path::AnnealingPath;
 use crate::paths::{Geometric, Reference};
@@ -143,18 +142,17 @@ impl Run {
         let starts = Starts { mean: &mean, deviation: &deviation };
         let covariance = fit.covariance.unwrap_or_else(|| Covariance::for_dim(mean.len()));
         let streams = &self.ladder.sampler.streams;
-        let Found { mixture, optima, .. } =
-            find_optima(reference.ground.target(), starts, streams, covariance)?;
+        let found = find_optima(reference.ground.target(), starts, streams, covariance)?;
+        let sounded = sound(reference.ground.target(), reference.ground.reference(), streams)?;
+        reference.state.anchor.1 = widen(starts, found.that_matter());
+        let Found { mixture, optima, .. } = found;
         let mixture = match fit.components {
             Some(most) if most < optima.len() => Some(Mixture::of_optima(&optima[..most])?),
             _ => mixture,
         };
-        let sounded = sound(reference.ground.target(), reference.ground.reference(), streams)?;
         let evidence = optima.iter().fold(f64::NEG_INFINITY, |most, optimum| most.max(optimum.log_evidence));
         // A spike that holds next to nothing, as in the neck of a funnel, is no place to begin.
         let mixture = mixture.filter(|_| evidence > sounded - 3.0);
-        let weighty = optima.iter().filter(|o| o.log_evidence > evidence.max(sounded) - NEGLIGIBLE);
-        reference.state.anchor.1 = widen(starts, weighty);
         let found = mixture.is_some();
         reference.state.mixture = Some(match mixture {
             Some(mixture) => mixture,
