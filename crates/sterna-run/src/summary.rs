@@ -57,8 +57,8 @@ pub struct Summary {
     pub sterna: String,
     /// Whether the run went to its end.
     pub finished: bool,
-    /// Why sampling ended, if it has.
-    #[serde(default)]
+    /// Why sampling ended, where it was to reach something and has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<StoppedBy>,
     /// What was run.
     #[serde(flatten)]
@@ -144,7 +144,7 @@ impl Summary {
             sterna: env!("CARGO_PKG_VERSION").into(),
             finished: run.progress().0 == Stage::Finished,
             swaps: Swaps::of(about, &setup, &results, times),
-            stopped_by: run.stopped_by(),
+            stopped_by: run.settings().until.as_ref().and_then(|_| run.stopped_by()),
             log_z: LogZ::of(&results),
             target_chain: TargetChain::of(&results, molecule.as_ref()),
             parameters: match findings.values {

@@ -55,8 +55,8 @@ pub struct Swaps {
     pub exploration_efficiency: f64,
     /// Round trips for what they cost.
     pub compute_normalised_round_trips: Normalised,
-    /// What each way to the target found: from the reference, and from the anchor where there is one.
-    #[serde(default)]
+    /// What each way to the target found, where the reference was fitted: from it, and from the anchor if there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub legs: Vec<LegSummary>,
 }
 
@@ -84,6 +84,9 @@ pub struct LegSummary {
 
 impl LegSummary {
     fn all(about: &About, results: &Results) -> Vec<Self> {
+        if about.reference != "fitted" {
+            return Vec::new();
+        }
         let names = [about.reference.as_str(), "anchor"];
         let of = |(leg, name): (&Leg, &str)| Self {
             reference: name.into(),
