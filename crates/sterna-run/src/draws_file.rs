@@ -16,24 +16,21 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+mod error;
 mod named;
+mod variable;
 
+pub use error::DrawsFileError;
 pub(crate) use named::check as check_names;
 
 use crate::draws_store::StoredDraws;
 use crate::files::replace;
 use crate::problem::{Constrain, Observable, Parameter};
 use named::Named;
-use rust_hdf5::{H5Dataset, H5File, H5Group, H5Type, Hdf5Error};
-
-/// Elements per chunk, 256 KiB of `f64`: several fit in the readers' default cache of one MiB.
-const CHUNK: usize = 32_768;
-
-/// Mantissas are noise to a compressor: shuffled, this level saves a tenth of `x` (and nearly all of the
-/// coordinates and replicas); level 4 takes six times as long for one per cent more.
-const DEFLATE: u32 = 1;
+use rust_hdf5::{H5File, H5Group, Hdf5Error};
+use variable::{Variable, describe, widen, write_scale, write_statistic};
 
 const CHAIN: &str = "chain";
 const DRAW: &str = "draw";
@@ -77,6 +74,16 @@ impl Values<'_> {
 }
 
 /// A further variable of `sample_stats`.
+///
+/// ```
+/// use sterna_run::draws_file::{DrawsFile, EnsembleDraws, Values};
+///
+/// let folder = tempfile::tempdir()?;
+/// let ensemble = EnsembleDraws { x: &[0.5, -1.0], log_density: &[-0.1, -0.5], replica: &[0, 1] };
+/// let file = DrawsFile::new(1, [ensemble]).statistic("acceptance", [Values::Real(&[0.9, 0.8])]);
+/// file.write(&folder.path().join("draws.nc"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Statistic<'a> {
     /// Its name in the file.
@@ -340,197 +347,8 @@ impl<'a> DrawsFile<'a> {
     }
 }
 
-/// A chunked, compressed dataset whose chunks lie within one ensemble.
-struct Variable {
-    dataset: H5Dataset,
-    /// Ensembles, draws and perhaps more.
-    shape: Vec<usize>,
-    rows_per_chunk: usize,
-}
-
-impl Variable {
-    /// The dimensions are those of `scales`: chain, draw and perhaps more.
-    fn create<T: H5Type>(group: &H5Group, name: &str, scales: &[&H5Dataset]) -> Result<Self, Hdf5Error> {
-        let shape: Vec<usize> = scales.iter().map(|scale| scale.total_elements()).collect();
-        let rows_per_chunk = rows_per_chunk(shape[1], shape[2..].iter().product());
-        let mut chunk = shape.clone();
-        chunk[..2].copy_from_slice(&[1, rows_per_chunk]);
-        let builder = group.new_dataset::<T>().shape(&shape).chunk(&chunk);
-        let dataset = builder.shuffle_deflate(DEFLATE).create(name)?;
-        for (axis, scale) in scales.iter().enumerate() {
-            dataset.attach_scale(axis, scale)?;
-        }
-        Ok(Self { dataset, shape, rows_per_chunk })
-    }
-
-    /// Writes an ensemble, a chunk at a time; `part` gives the elements of a range of draws.
-    fn write<'a, T: H5Type>(
-        &self,
-        ensemble: usize,
-        part: impl Fn(Range<usize>) -> Result<Cow<'a, [T]>, Hdf5Error>,
-    ) -> Result<(), Hdf5Error> {
-        let draws = self.shape[1];
-        for first in (0..draws).step_by(self.rows_per_chunk) {
-            let rows = self.rows_per_chunk.min(draws - first);
-            self.write_chunk(ensemble, first, rows, &part(first..first + rows)?)?;
-        }
-        Ok(())
-    }
-
-    /// Writes a chunk, or what there is of the last.
-    fn write_chunk<T: H5Type>(
-        &self,
-        ensemble: usize,
-        first: usize,
-        rows: usize,
-        values: &[T],
-    ) -> Result<(), Hdf5Error> {
-        let mut start = vec![0; self.shape.len()];
-        let mut count = self.shape.clone();
-        start[..2].copy_from_slice(&[ensemble, first]);
-        count[..2].copy_from_slice(&[1, rows]);
-        self.dataset.write_slice(&start, &count, values)
-    }
-}
-
-/// As many draws as [`CHUNK`] allows, then evened out: the last chunk is stored whole, padding and all.
-fn rows_per_chunk(draws: usize, elements_per_draw: usize) -> usize {
-    let most = (CHUNK / elements_per_draw).max(1);
-    draws.div_ceil(draws.div_ceil(most))
-}
-
-/// A dimension and its coordinates 0, 1, …, `length` − 1.
-fn write_scale(group: &H5Group, name: &str, length: usize, dimension: i32) -> Result<H5Dataset, Hdf5Error> {
-    let rows = rows_per_chunk(length, 1);
-    let builder = group.new_dataset::<i64>().shape([length]).chunk(&[rows]);
-    let scale = builder.shuffle_deflate(DEFLATE).create(name)?;
-    for first in (0..length).step_by(rows) {
-        let end = length.min(first + rows);
-        let coordinates: Vec<i64> = (first as i64..end as i64).collect();
-        scale.write_slice(&[first], &[end - first], &coordinates)?;
-    }
-    scale.set_scale(Some(name))?;
-    scale.new_attr::<i32>().shape(()).create("_Netcdf4Dimid")?.write_numeric(&dimension)?;
-    Ok(scale)
-}
-
-fn write_statistic(
-    group: &H5Group,
-    name: &str,
-    values: &[Values],
-    scales: [&H5Dataset; 2],
-) -> Result<H5Dataset, Hdf5Error> {
-    let variable = match values[0] {
-        Values::Real(_) => Variable::create::<f64>(group, name, &scales)?,
-        Values::Count(_) => Variable::create::<i64>(group, name, &scales)?,
-    };
-    for (ensemble, part) in values.iter().enumerate() {
-        match part {
-            Values::Real(values) => variable.write(ensemble, |rows| Ok(Cow::Borrowed(&values[rows])))?,
-            Values::Count(values) => variable.write(ensemble, |rows| Ok(widen(&values[rows])))?,
-        }
-    }
-    Ok(variable.dataset)
-}
-
-fn widen(counts: &[u32]) -> Cow<'static, [i64]> {
-    counts.iter().map(|&count| i64::from(count)).collect()
-}
-
-fn describe(dataset: &H5Dataset, text: &str) -> Result<(), Hdf5Error> {
-    dataset.new_attr::<rust_hdf5::VarLenUnicode>().shape(()).create("long_name")?.write_string(text)
-}
-
 /// Whether all readers can take this for a variable's name.
 fn is_name(name: &str) -> bool {
     let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-const BAD_NAME: &str = "cannot name a variable: use letters, digits and _";
-
-/// Why there is no new `draws.nc`.
-#[derive(Debug, thiserror::Error)]
-pub enum DrawsFileError {
-    /// Nothing to write.
-    #[error("no draws to write: {ensembles} ensembles, {draws} draws, dimension {dim}")]
-    Empty {
-        /// Number of ensembles.
-        ensembles: usize,
-        /// Draws in the first.
-        draws: usize,
-        /// Coordinates of a point.
-        dim: usize,
-    },
-    /// Ensembles differ in length, or a variable does not fit the draws.
-    #[error("`{variable}` of ensemble {ensemble} has {found} numbers, not {expected}")]
-    Length {
-        /// Name in the file.
-        variable: String,
-        /// Where.
-        ensemble: usize,
-        /// Its length.
-        found: usize,
-        /// What the first ensemble asks for.
-        expected: usize,
-    },
-    /// A statistic has too few or too many ensembles.
-    #[error("statistic `{variable}` has {found} ensembles, the draws have {expected}")]
-    Ensembles {
-        /// Name in the file.
-        variable: String,
-        /// Ensembles of the statistic.
-        found: usize,
-        /// Ensembles of the draws.
-        expected: usize,
-    },
-    /// A statistic is real in one ensemble and a count in another.
-    #[error("statistic `{variable}` changes its type at ensemble {ensemble}")]
-    Mixed {
-        /// Name in the file.
-        variable: String,
-        /// The first that differs.
-        ensemble: usize,
-    },
-    /// A statistic's name is taken, or not letters, digits and underscores.
-    #[error("`{name}` {}", if *taken { "is in the file already" } else { BAD_NAME })]
-    Name {
-        /// The name.
-        name: String,
-        /// Whether another variable has it.
-        taken: bool,
-    },
-    /// Names do not cover the coordinates.
-    #[error(
-        "the parameters have {found} coordinates, the target {expected}: name all, or several by Parameter::vector"
-    )]
-    Parameters {
-        /// Coordinates with a name.
-        found: usize,
-        /// Coordinates of a point.
-        expected: usize,
-    },
-    /// The system refused.
-    #[error("cannot write {}: {source}", path.display())]
-    File {
-        /// The file that was asked for.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The HDF5 library refused, mostly because the system did.
-    #[error("cannot write {}: {}", path.display(), cause(source))]
-    Hdf5 {
-        /// The file that was asked for.
-        path: PathBuf,
-        /// What was said.
-        source: Hdf5Error,
-    },
-}
-
-/// What happened, without the layers it came through.
-fn cause(error: &Hdf5Error) -> String {
-    let text = error.to_string();
-    let text = text.trim_start_matches("hdf5-io error: ").trim_start_matches("I/O error: ");
-    text.into()
 }

@@ -9,19 +9,22 @@ use super::circle::CircleMap;
 use super::torus::{PARAMETERS as TORUS_PARAMETERS, TorusMap};
 use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures};
 use crate::kernel::Atom;
-use crate::lane_math::{Lane, wrap_lanes};
+use crate::lane_math::Lane;
 use crate::{Molecule, MoleculeError};
 use std::cell::RefCell;
 use sterna::Batch;
 use sterna::call::Scratch;
-use sterna::lanes::{Kernel, Lanes, Portable, Vector, WIDTH, dispatch, exp, ln, sin_cos};
+use sterna::lanes::{Lanes, Portable, Vector, WIDTH, dispatch, sin_cos};
 use sterna::transport::{Flow, Interval};
 
 mod features;
 mod fit;
+mod kernels;
 
 use features::Features;
 use fit::{circle_model, fit_residue, fit_soft, fit_stiff, position, residues, soft_and_stiff};
+pub(super) use kernels::Whitening;
+use kernels::{Deviations, Grow, Place};
 
 /// Slopes of the torsions' maps are taken over this much either side: about a cell of the joint map, whose slopes jump
 /// from cell to cell.
@@ -396,26 +399,6 @@ impl ConditionalAffine {
         let kind = |soft: &Soft| self.chart.internal.coordinates()[soft.index].kind;
         self.soft.iter().map(|soft| circle_model(kind(soft)).map_or(1, |model| model.symmetry)).collect()
     }
-
-    /// Features of the block's soft torsions.
-    #[inline(always)]
-    fn write_features<L: Lanes>(&self, internal: &[Atom], features: &mut [Lane]) {
-        let angle = |torsion: usize| {
-            let slot = self.soft[torsion].slot;
-            sin_cos(L::load(&internal[slot.0][slot.1].0))
-        };
-        self.features.write(angle, |k, value: L| value.store(&mut features[k].0));
-    }
-
-    /// The mean of a stiff coordinate at relative temperature `t`.
-    #[inline(always)]
-    fn mean<L: Lanes>(&self, stiff: &Stiff, features: &[Lane], t: L) -> L {
-        let mut mean = t.mul_add(L::splat(stiff.drift), L::splat(stiff.centre));
-        for &(feature, weight) in &stiff.weights {
-            mean = L::load(&features[feature].0).mul_add(L::splat(weight), mean);
-        }
-        mean
-    }
 }
 
 impl Flow for ConditionalAffine {
@@ -437,96 +420,5 @@ impl Flow for ConditionalAffine {
         _scratch: &mut Scratch,
     ) -> sterna::Result<()> {
         self.apply(Direction::Inverse, pairs, x, log_det)
-    }
-}
-
-/// Buffers of standardised coordinates.
-#[derive(Default)]
-pub(super) struct Whitening {
-    features: Vec<Lane>,
-    /// One per stiff coordinate.
-    pub deviations: Vec<Lane>,
-}
-
-/// Deviations times (T / T_reference) to their exponents, or divided by it.
-struct Grow<'a> {
-    flow: &'a ConditionalAffine,
-    temperature: &'a Lane,
-    sign: f64,
-    deviations: &'a mut [Lane],
-}
-
-impl Kernel for Grow<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<L: Lanes>(self) {
-        let t = L::load(&self.temperature.0) * L::splat(1.0 / self.flow.chart.temperatures.reference);
-        let log_t = ln(t) * L::splat(self.sign);
-        for (stiff, deviation) in self.flow.stiff.iter().zip(self.deviations) {
-            (L::load(&deviation.0) * exp(log_t * L::splat(stiff.exponent))).store(&mut deviation.0);
-        }
-    }
-}
-
-/// q − mean(soft, T) of each stiff coordinate.
-struct Deviations<'a> {
-    flow: &'a ConditionalAffine,
-    ends: &'a Ends,
-    internal: &'a [Atom],
-    features: &'a mut [Lane],
-    deviations: &'a mut [Lane],
-}
-
-impl Kernel for Deviations<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<L: Lanes>(self) {
-        let Self { flow, ends, internal, features, deviations } = self;
-        flow.write_features::<L>(internal, features);
-        let t = L::load(&ends.from.0) * L::splat(1.0 / flow.chart.temperatures.reference);
-        for (stiff, out) in flow.stiff.iter().zip(deviations) {
-            let q = L::load(&internal[stiff.slot.0][stiff.slot.1].0);
-            let deviation = q - flow.mean(stiff, features, t);
-            let deviation = if stiff.dihedral { wrap_lanes(deviation) } else { deviation };
-            deviation.store(&mut out.0);
-        }
-    }
-}
-
-/// q = mean(soft, T) + scaled deviation.
-struct Place<'a> {
-    flow: &'a ConditionalAffine,
-    ends: &'a Ends,
-    internal: &'a mut [Atom],
-    features: &'a mut [Lane],
-    deviations: &'a [Lane],
-    /// Determinant of the map of the soft torsions.
-    slope: Lane,
-    log_det: &'a mut Lane,
-}
-
-impl Kernel for Place<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<L: Lanes>(self) {
-        let Self { flow, ends, internal, features, deviations, slope, log_det } = self;
-        flow.write_features::<L>(internal, features);
-        let to = L::load(&ends.to.0);
-        let t = to * L::splat(1.0 / flow.chart.temperatures.reference);
-        let log_ratio = ln(to / L::load(&ends.from.0));
-        let half_turn = L::splat(std::f64::consts::PI);
-        let mut total = ln(L::load(&slope.0));
-        for (stiff, deviation) in flow.stiff.iter().zip(deviations) {
-            let log_factor = log_ratio * L::splat(stiff.exponent);
-            let deviation = L::load(&deviation.0) * exp(log_factor);
-            total = total + log_factor;
-            if stiff.dihedral {
-                let inside = deviation.abs().lt(half_turn);
-                total = L::select(inside, total, L::splat(f64::NEG_INFINITY));
-            }
-            let lane = &mut internal[stiff.slot.0][stiff.slot.1].0;
-            (flow.mean(stiff, features, t) + deviation).store(lane);
-        }
-        total.store(&mut log_det.0);
     }
 }

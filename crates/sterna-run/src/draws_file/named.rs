@@ -1,6 +1,7 @@
 //! Variables of named parameters and of observables, written in one pass over the draws.
 
-use super::{CHAIN, CHUNK, DRAW, DrawsFile, DrawsFileError, Variable, describe, is_name, write_scale};
+use super::variable::{CHUNK, Variable, describe, write_scale};
+use super::{CHAIN, DRAW, DrawsFile, DrawsFileError, is_name};
 use crate::problem::{Constrain, Observable, Parameter};
 use rust_hdf5::{H5Dataset, H5Group, Hdf5Error};
 use std::ops::Range;
