@@ -3,6 +3,7 @@
 //! Colours are classes that the page's style sheet fills in, so that a chart follows light and dark.
 
 mod axis;
+mod cloud;
 
 pub use axis::Axis;
 

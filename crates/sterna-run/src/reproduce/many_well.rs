@@ -31,7 +31,7 @@ pub fn section(budget: Budget, store: &Store) -> Section {
     let panel = |id: &str, title: String, draws: &[Vec<f64>]| {
         let axis = |label: &str| Axis::linear(label, -3.0, 3.0);
         let mut chart = Chart::new(id, &title, axis("x₁"), axis("x₃"));
-        draws.iter().for_each(|x| chart.dot("c1 cloud", x[0], x[2], 2.0));
+        chart.cloud("c1", draws.iter().map(|x| (x[0], x[2])), 2.0);
         chart
     };
     let target = ManyWell::new(32);

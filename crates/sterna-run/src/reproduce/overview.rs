@@ -34,7 +34,7 @@ pub fn section(budget: Budget, store: &Store) -> Section {
     let axis = |label: &str| Axis::linear(label, -1.2, 1.2);
     let scatter = |id: String, title: String, draws: &[Vec<f64>]| {
         let mut chart = Chart::new(&id, &title, axis("x₁"), axis("x₂")).height(380.0);
-        draws.iter().for_each(|x| chart.dot("c1 cloud", x[0], x[1], 2.0));
+        chart.cloud("c1", draws.iter().map(|x| (x[0], x[1])), 2.0);
         chart
     };
     let mut charts: Vec<Chart> = found

@@ -62,15 +62,14 @@ fn pair_plot(id: &str, title: &str, labels: &Labels, shown: &Columns, draws: &Co
             count(shown.values[0].len() as u64)
         ))
         .description(format!("Scatter plot of {points} points in {i} and {j}."));
-    for k in (0..shown.values[0].len()).step_by(stride) {
-        let [a, b] = order.map(|axis| shown.values[axis][k]);
-        if a >= x.0 && a <= x.1 && b >= y.0 && b <= y.1 {
-            chart.dot(&format!("cloud {class}"), a, b, 2.2);
-            if k.is_multiple_of(5 * stride) {
-                chart.tip(a, b, format!("({}, {})", significant(a, 3), significant(b, 3)));
-            }
-        }
+    let inside = |&(a, b): &(f64, f64)| a >= x.0 && a <= x.1 && b >= y.0 && b <= y.1;
+    let thinned =
+        (0..shown.values[0].len()).step_by(stride).map(|k| order.map(|axis| shown.values[axis][k]).into());
+    let cloud: Vec<(f64, f64)> = thinned.filter(inside).collect();
+    for &(a, b) in cloud.iter().step_by(5) {
+        chart.tip(a, b, format!("({}, {})", significant(a, 3), significant(b, 3)));
     }
+    chart.cloud(class, cloud, 2.2);
     chart
 }
 
