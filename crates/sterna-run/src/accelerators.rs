@@ -25,6 +25,7 @@ use crate::molecules;
 use crate::problem::Problem;
 use crate::references::{Ground, Hot};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Fit};
 use sterna::path::AnnealingPath;
@@ -59,7 +60,7 @@ pub trait Kind {
     }
 
     /// The file of a trained transport that is used again.
-    fn transport(&mut self) -> Option<&mut Option<String>> {
+    fn transport(&mut self) -> Option<&mut Option<PathBuf>> {
         None
     }
 
@@ -112,20 +113,15 @@ impl AcceleratorKind {
     }
 
     /// The file of a trained transport that is used again.
-    pub fn transport(&self) -> Option<String> {
-        self.clone().role_mut().transport()?.clone()
+    pub fn transport(&self) -> Option<PathBuf> {
+        self.clone().as_mut().transport()?.clone()
     }
 
     /// Uses this transport, or trains one; kinds that have none stay as they are.
-    pub fn use_transport(&mut self, file: Option<String>) {
-        if let Some(place) = self.role_mut().transport() {
+    pub fn use_transport(&mut self, file: Option<PathBuf>) {
+        if let Some(place) = self.as_mut().transport() {
             *place = file;
         }
-    }
-
-    pub(crate) fn has(&self, field: &str) -> bool {
-        let known = Self::KNOWN.iter().find(|kind| kind.name == self.kind());
-        known.is_some_and(|kind| (kind.fields)().contains(&field))
     }
 }
 
@@ -172,7 +168,7 @@ fn fitted_to(hot: &Hot, fit: Arc<dyn Fit>, steps: usize) -> Result<Plan, JobErro
 }
 
 /// Transports of molecules come from no file.
-fn refuse_transport(transport: &Option<String>) -> Result<(), JobError> {
+fn refuse_transport(transport: &Option<PathBuf>) -> Result<(), JobError> {
     match transport {
         Some(_) => Err(JobError::Config(
             "accelerator.transport is not known for molecules: their transports are fitted anew".into(),

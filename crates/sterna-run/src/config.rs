@@ -27,6 +27,20 @@ use sterna::run::Settings;
 ///
 /// It is one way to make a [`Problem`], and says how to sample any: a job of a problem that a program made takes all of it
 /// but `target`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::config::{ChainsConfig, Count, RunConfig};
+///
+/// let config = Config {
+///     seed: 7,
+///     chains: ChainsConfig { count: Count::Auto, ensembles: 4 },
+///     run: RunConfig { iterations: 20_000, ..RunConfig::default() },
+///     ..Config::default()
+/// };
+/// assert_eq!(Config::parse(&config.to_toml(), &[])?, config);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {

@@ -48,6 +48,26 @@ pub struct Progress {
 }
 
 /// Sees a job's progress, and may stop it.
+///
+/// ```
+/// use sterna_run::{Config, Observer, Progress, sample};
+///
+/// /// Prints how far a run has come, and counts how often it did.
+/// struct Printer(usize);
+///
+/// impl Observer for Printer {
+///     fn progress(&mut self, progress: &Progress) {
+///         println!("{:?}: {} of {} iterations", progress.stage, progress.done, progress.total);
+///         self.0 += 1;
+///     }
+/// }
+///
+/// let config = Config::parse("[target]\nkind = \"banana\"\n[chains]\ncount = 3\n[run]\niterations = 300", &[])?;
+/// let mut printer = Printer(0);
+/// sample(&config, &mut printer)?;
+/// assert!(printer.0 > 0);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 pub trait Observer: Send {
     /// Called a few times a second.
     fn progress(&mut self, progress: &Progress);
@@ -63,6 +83,17 @@ impl Observer for () {
 }
 
 /// What may be changed when a run goes on.
+///
+/// ```
+/// use sterna_run::{Changes, Config, resume, run};
+///
+/// let folder = tempfile::tempdir()?;
+/// let short = Config::parse("[target]\nkind = \"banana\"\n[chains]\ncount = 3\n[run]\niterations = 300", &[])?;
+/// run(&short, &folder.path().join("run"), &mut ())?;
+/// let longer = Changes { iterations: Some(600), ..Changes::default() };
+/// assert_eq!(resume(&folder.path().join("run"), &longer, &mut ())?.setup.iterations, 600);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Changes {
     /// Iterations of sampling in all.

@@ -52,7 +52,7 @@ fn wrong(path: &Path, what: impl std::fmt::Display) -> JobError {
 impl LibraryTarget {
     /// Tries a library, then loads it; the function is [`SYMBOL`] and the dimension the library's own where they are not
     /// given.
-    pub fn load(library: &str, symbol: Option<&str>, dim: Option<usize>) -> Result<Self, JobError> {
+    pub fn load(library: &Path, symbol: Option<&str>, dim: Option<usize>) -> Result<Self, JobError> {
         let path = std::path::absolute(library).map_err(JobError::file("find", library))?;
         if !path.is_file() {
             return Err(wrong(&path, "there is no such file"));

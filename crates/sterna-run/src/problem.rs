@@ -77,6 +77,14 @@ impl fmt::Debug for dyn Constrain + '_ {
 }
 
 /// One or more coordinates with one name.
+///
+/// ```
+/// use sterna::targets::Funnel;
+/// use sterna_run::{Parameter, Problem};
+///
+/// let problem = Problem::new(Funnel::new(9)).named([Parameter::scalar("tau"), Parameter::vector("theta", 8)]);
+/// assert_eq!(problem.parameters.iter().map(Parameter::coordinates).sum::<usize>(), problem.dim());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Parameter {
@@ -146,6 +154,16 @@ impl<T: Into<String>> From<T> for Parameter {
 }
 
 /// A normal with a mean and a standard deviation of each coordinate.
+///
+/// ```
+/// use sterna::targets::Banana;
+/// use sterna_run::Problem;
+/// use sterna_run::problem::NormalReference;
+///
+/// let reference = NormalReference { mean: vec![0.0, 2.0], deviation: vec![1.0, 3.0] };
+/// let problem = Problem { reference: Some(reference), ..Problem::new(Banana::new(2)) };
+/// assert_eq!(problem.dim(), 2);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct NormalReference {
     /// Mean of each coordinate.

@@ -103,12 +103,7 @@ impl TargetKind {
 
     /// Files that it names.
     pub fn files(&mut self) -> Vec<File<'_>> {
-        self.role_mut().files()
-    }
-
-    fn has(&self, field: &str) -> bool {
-        let known = Self::KNOWN.iter().find(|kind| kind.name == self.kind());
-        known.is_some_and(|kind| (kind.fields)().contains(&field))
+        self.as_mut().files()
     }
 }
 

@@ -43,7 +43,7 @@ fn the_printed_sign_of_the_way_back_fails_the_quick_table() {
         panic!("a controlled diffusion carries pairs")
     };
     let mut config = cmcd.config.clone();
-    config.accelerator.use_transport(Some(file.display().to_string()));
+    config.accelerator.use_transport(Some(file));
     let settings = config.settings(&config.problem().unwrap()).unwrap();
     let mut with = |accelerator: Arc<dyn Accelerator>| {
         let path = Arc::new(Geometric::from_standard_normal(Gmm::paper(10)));

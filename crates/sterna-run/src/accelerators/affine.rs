@@ -9,6 +9,16 @@ use sterna::acceleration::{Acceleration, FitAffine};
 use sterna_molecule::FitConditionalAffine;
 
 /// Fields of `kind = "affine"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::accelerators::{Affine, Covariance};
+///
+/// let accelerator = Affine { covariance: Covariance::Full, ..Affine::default() };
+/// let config = Config { accelerator: accelerator.into(), ..Config::default() };
+/// assert_eq!(config, Config::parse("[accelerator]\nkind = \"affine\"\ncovariance = \"full\"", &[])?);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Affine {

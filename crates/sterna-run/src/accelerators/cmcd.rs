@@ -6,6 +6,7 @@ use crate::config::word;
 use crate::error::JobError;
 use crate::references::{Density, Ground, Hot};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Fit, FitCmcd};
 use sterna::accelerators::NoDrift;
@@ -21,6 +22,14 @@ const STEPS: usize = 5;
 const LEAD: f64 = 1.5;
 
 /// Fields of `kind = "cmcd"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::accelerators::Cmcd;
+///
+/// let config = Config { accelerator: Cmcd { steps: Some(2), ..Cmcd::default() }.into(), ..Config::default() };
+/// assert!(config.accelerator.trains());
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cmcd {
@@ -34,7 +43,7 @@ pub struct Cmcd {
     pub noise: f64,
     /// A `transport.safetensors` of an earlier run, used on the schedule it was made for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub transport: Option<String>,
+    pub transport: Option<PathBuf>,
 }
 
 /// Drifts that are not trained.
@@ -74,7 +83,7 @@ impl Kind for Cmcd {
         self.drift.is_none() && self.transport.is_none()
     }
 
-    fn transport(&mut self) -> Option<&mut Option<String>> {
+    fn transport(&mut self) -> Option<&mut Option<PathBuf>> {
         Some(&mut self.transport)
     }
 

@@ -6,6 +6,7 @@ use crate::config::TargetKind;
 use crate::error::JobError;
 use crate::references::{Density, Ground};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::sync::Arc;
 use sterna::acceleration::Acceleration;
 use sterna::accelerators::{DiffusionSteps, Integrator};
@@ -21,6 +22,15 @@ const TRAINING_STEPS: u64 = 24_000;
 const LEAD: f64 = 1.1;
 
 /// Fields of `kind = "diffusion"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::accelerators::{Diffusion, ScoreChoice};
+///
+/// let accelerator = Diffusion { steps: Some(2), score: Some(ScoreChoice::Exact), ..Diffusion::default() };
+/// let config = Config { accelerator: accelerator.into(), ..Config::default() };
+/// assert!(!config.accelerator.trains());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Diffusion {
@@ -29,7 +39,7 @@ pub struct Diffusion {
     pub steps: Option<usize>,
     /// A `transport.safetensors` of an earlier run, used with any K and any number of chains.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub transport: Option<String>,
+    pub transport: Option<PathBuf>,
     /// `exact`, where the target knows its own diffusion (gmm, normal); trained if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<ScoreChoice>,
@@ -88,7 +98,7 @@ impl Kind for Diffusion {
         50_000
     }
 
-    fn transport(&mut self) -> Option<&mut Option<String>> {
+    fn transport(&mut self) -> Option<&mut Option<PathBuf>> {
         Some(&mut self.transport)
     }
 }

@@ -5,6 +5,7 @@ use super::{Kind, Plan, Planned, fitted_to, kept, refuse_transport, steps};
 use crate::error::JobError;
 use crate::references::{Density, Ground, Hot};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::sync::Arc;
 use sterna::acceleration::Acceleration;
 use sterna_molecule_neural::TrainMoleculeFlow;
@@ -15,6 +16,15 @@ const STEPS: u64 = 6000;
 const STEPS_ON_MOLECULES: u64 = 2500;
 
 /// Fields of `kind = "flow"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::accelerators::Flow;
+///
+/// let again = Flow { transport: Some("runs/first/transport.safetensors".into()), ..Flow::default() };
+/// let config = Config { accelerator: again.into(), ..Config::default() };
+/// assert!(!config.accelerator.trains());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Flow {
@@ -23,7 +33,7 @@ pub struct Flow {
     pub steps: Option<usize>,
     /// A `transport.safetensors` of an earlier run, used on the schedule it was made for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub transport: Option<String>,
+    pub transport: Option<PathBuf>,
 }
 
 impl Kind for Flow {
@@ -45,7 +55,7 @@ impl Kind for Flow {
         self.transport.is_none()
     }
 
-    fn transport(&mut self) -> Option<&mut Option<String>> {
+    fn transport(&mut self) -> Option<&mut Option<PathBuf>> {
         Some(&mut self.transport)
     }
 }

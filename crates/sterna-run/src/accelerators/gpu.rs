@@ -5,7 +5,6 @@ use crate::config::{Config, TargetKind, word};
 use crate::error::JobError;
 use crate::problem::Problem;
 use crate::references::Ground;
-use std::path::Path;
 use std::sync::Arc;
 use sterna::engine::MakeEngine;
 use sterna_neural::{Compute, LadderEngines};
@@ -56,8 +55,7 @@ pub fn engine_maker(problem: &Problem, config: &Config) -> Result<Option<Arc<dyn
     let Some(engines) = engines else { return Ok(None) };
     let engines = match config.accelerator.transport() {
         Some(file) => {
-            let path = Path::new(&file);
-            let bytes = std::fs::read(path).map_err(JobError::file("read accelerator.transport", path))?;
+            let bytes = std::fs::read(&file).map_err(JobError::file("read accelerator.transport", &file))?;
             engines.carried_by(bytes.into())
         }
         None => engines,

@@ -9,11 +9,11 @@ use sterna::acceleration::Acceleration;
 use sterna_neural::{Made, load_transport};
 
 /// The transport of a file, if it fits the job.
-pub(super) fn plan(job: &Planned, density: &Density, file: &str) -> Result<Plan, JobError> {
+pub(super) fn plan(job: &Planned, density: &Density, file: &Path) -> Result<Plan, JobError> {
     let (accelerator, dim) = (&job.config.accelerator, density.target.dim());
-    let path = Path::new(file);
-    let bytes = std::fs::read(path).map_err(JobError::file("read accelerator.transport", path))?;
-    let loaded = load_transport(bytes, file).map_err(|e| JobError::Config(e.to_string()))?;
+    let bytes = std::fs::read(file).map_err(JobError::file("read accelerator.transport", file))?;
+    let file = file.display();
+    let loaded = load_transport(bytes, &file.to_string()).map_err(|e| JobError::Config(e.to_string()))?;
     let wrong = |ours: String, theirs: String| {
         Err(JobError::Config(format!("{ours}, but the transport in {file} was made for {theirs}")))
     };

@@ -8,6 +8,16 @@ use std::sync::Arc;
 use sterna_molecule::FitScaling;
 
 /// Fields of `kind = "scaling"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::accelerators::Scaling;
+/// use sterna_run::targets::AlanineDipeptide;
+///
+/// let (target, accelerator) = (AlanineDipeptide::default().into(), Scaling::default().into());
+/// let config = Config { target, accelerator, ..Config::default() };
+/// assert_eq!(config.accelerator.kind(), "scaling");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scaling {

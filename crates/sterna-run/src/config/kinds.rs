@@ -179,8 +179,15 @@ macro_rules! kinds {
                 match self { $( Self::$variant(fields) => fields, )* }
             }
 
-            #[allow(dead_code)]
-            fn role_mut(&mut self) -> &mut dyn $role {
+            /// Whether its kind has a field of this name.
+            pub fn has(&self, field: &str) -> bool {
+                let known = Self::KNOWN.iter().find(|kind| kind.name == self.kind());
+                known.is_some_and(|kind| (kind.fields)().contains(&field))
+            }
+        }
+
+        impl AsMut<dyn $role> for $name {
+            fn as_mut(&mut self) -> &mut (dyn $role + 'static) {
                 match self { $( Self::$variant(fields) => fields, )* }
             }
         }

@@ -17,6 +17,14 @@ pub struct ChainsConfig {
 }
 
 /// `[schedule]`
+///
+/// ```
+/// use sterna_run::config::{Config, ScheduleConfig};
+///
+/// let config = Config { schedule: ScheduleConfig { rounds: 5, ..ScheduleConfig::default() }, ..Config::default() };
+/// assert_eq!(config, Config::parse("[schedule]\nrounds = 5", &[])?);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScheduleConfig {
@@ -56,6 +64,16 @@ pub struct NetworkConfig {
 }
 
 /// `[training]`
+///
+/// ```
+/// use sterna_run::config::{Config, NetworkConfig, TrainingConfig};
+///
+/// let training = TrainingConfig { steps: Some(2000), batch: 512, ..TrainingConfig::default() };
+/// let network = NetworkConfig { layers: Some(4), width: Some(64), ..NetworkConfig::default() };
+/// let config = Config { training, network, ..Config::default() };
+/// assert_eq!(Config::parse(&config.to_toml(), &[])?, config);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainingConfig {
@@ -161,6 +179,14 @@ impl Until {
 }
 
 /// `[output]`
+///
+/// ```
+/// use sterna_run::config::{Config, OutputConfig};
+///
+/// let output = OutputConfig { trajectories: true, distances: vec![[4, 14]], ..OutputConfig::default() };
+/// assert_eq!(output, Config::parse("[output]\ntrajectories = true\ndistances = [[4, 14]]", &[])?.output);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputConfig {

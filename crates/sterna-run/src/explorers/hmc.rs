@@ -7,6 +7,15 @@ use sterna::explorer::Explorer;
 use sterna::explorers;
 
 /// Fields of `kind = "hmc"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::explorers::{Hmc, StepSizeConfig};
+///
+/// let explorer = Hmc { leapfrog_steps: 8, step_size: StepSizeConfig::One(0.1), ..Hmc::default() };
+/// let config = Config { explorer: explorer.into(), ..Config::default() };
+/// assert_eq!(config.explorer.kind(), "hmc");
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hmc {

@@ -7,6 +7,14 @@ use sterna::explorer::Explorer;
 use sterna::explorers::Hmc;
 
 /// Fields of `kind = "mala"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::explorers::Mala;
+///
+/// let config = Config { explorer: Mala { steps: 4, ..Mala::default() }.into(), ..Config::default() };
+/// assert_eq!(config.explorer.kind(), "mala");
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Mala {

@@ -7,6 +7,14 @@ use sterna::explorer::Explorer;
 use sterna::explorers;
 
 /// Fields of `kind = "slice"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::explorers::Slice;
+///
+/// let config = Config { explorer: Slice { width: 2.0, ..Slice::default() }.into(), ..Config::default() };
+/// assert_eq!(config.explorer.kind(), "slice");
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Slice {

@@ -5,6 +5,16 @@ use std::fmt;
 use sterna::explorers::StepSize;
 
 /// A number, one for each chain, or "adapt".
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::explorers::{Mala, StepSizeConfig};
+///
+/// let config = Config::parse("[explorer]\nkind = \"mala\"\nstep_size = [0.5, 0.2]", &[])?;
+/// let each = Mala { step_size: StepSizeConfig::Each(vec![0.5, 0.2]), ..Mala::default() };
+/// assert_eq!(config.explorer, each.into());
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum StepSizeConfig {
     /// One for all chains.

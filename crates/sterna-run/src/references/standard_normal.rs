@@ -8,6 +8,17 @@ use serde::{Deserialize, Serialize};
 use sterna::paths::Reference;
 
 /// Fields of `kind = "standard-normal"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::config::Numbers;
+/// use sterna_run::references::StandardNormal;
+///
+/// let wide = StandardNormal { scale: Numbers::One(8.0), ..StandardNormal::default() };
+/// let config = Config { reference: wide.into(), ..Config::default() };
+/// assert_eq!(config, Config::parse("[reference]\nkind = \"standard-normal\"\nscale = 8.0", &[])?);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StandardNormal {

@@ -13,6 +13,14 @@ use sterna_molecule::{MoleculeError, TemperedPath};
 pub const TEMPERATURE: f64 = 1200.0;
 
 /// Fields of `kind = "tempered"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::references::Tempered;
+///
+/// let config = Config { reference: Tempered { temperature: Some(900.0) }.into(), ..Config::default() };
+/// assert_eq!(config.reference.kind(), "tempered");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tempered {

@@ -241,7 +241,7 @@ pub fn measure_cell(
     let cell: Cell =
         serde_json::from_slice(&text).map_err(|e| JobError::Config(format!("{}: {e}", path.display())))?;
     let mut with_transport = cell.clone();
-    with_transport.config.accelerator.use_transport(transport.map(|t| t.display().to_string()));
+    with_transport.config.accelerator.use_transport(transport.map(Path::to_path_buf));
     with_transport.config.threads = 1;
     let mut measured = measure(&with_transport, folder, observer)?;
     measured.cell = cell;

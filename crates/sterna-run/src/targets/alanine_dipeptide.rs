@@ -7,6 +7,14 @@ use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 
 /// Fields of `kind = "alanine-dipeptide"`.
+///
+/// ```
+/// use sterna_run::targets::{AlanineDipeptide, TargetKind};
+///
+/// let warm: TargetKind = AlanineDipeptide { temperature: Some(330.0), ..AlanineDipeptide::default() }.into();
+/// assert_eq!(warm.problem()?.dim(), 63);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AlanineDipeptide {

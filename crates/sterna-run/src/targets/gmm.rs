@@ -8,6 +8,15 @@ use serde::{Deserialize, Serialize};
 const POSSIBLE: &str = "2 or more";
 
 /// Fields of `kind = "gmm"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::targets::Gmm;
+///
+/// let config = Config { target: Gmm { dim: Some(50) }.into(), ..Config::default() };
+/// assert_eq!(config.problem()?.dim(), 50);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Gmm {

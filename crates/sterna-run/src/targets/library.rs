@@ -5,8 +5,17 @@ use crate::error::JobError;
 use crate::library::LibraryTarget;
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Fields of `kind = "library"`.
+///
+/// ```
+/// use sterna_run::targets::{Library, TargetKind};
+///
+/// let library = Library { library: Some("./libmine.so".into()), ..Library::default() };
+/// let error = TargetKind::from(library).problem().unwrap_err();
+/// assert!(error.to_string().contains("there is no such file"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Library {
@@ -15,7 +24,7 @@ pub struct Library {
     pub dim: Option<usize>,
     /// The shared library, from the current folder if the path is not absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub library: Option<String>,
+    pub library: Option<PathBuf>,
     /// The function that it exports, `sterna_evaluate` if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
@@ -42,7 +51,8 @@ impl Library {
     pub fn with_absolute_path(mut self) -> Self {
         if let Some(library) = &mut self.library
             && let Ok(path) = std::path::absolute(&*library)
-            && let Ok(path) = path.into_os_string().into_string()
+            // A config is text.
+            && path.to_str().is_some()
         {
             *library = path;
         }

@@ -12,6 +12,14 @@ use sterna_molecule::{Molecule, MoleculeError};
 pub(super) const TEMPERATURE: f64 = 300.0;
 
 /// Fields of `kind = "molecule"`. Names of files are relative to the config's folder.
+///
+/// ```
+/// use sterna_run::targets::{MoleculeFiles, TargetKind};
+///
+/// let files = MoleculeFiles { system: Some("system.xml".into()), ..MoleculeFiles::default() };
+/// let error = TargetKind::from(files).problem().unwrap_err();
+/// assert!(error.to_string().contains("needs target.positions"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MoleculeFiles {

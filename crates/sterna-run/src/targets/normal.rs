@@ -13,6 +13,15 @@ const DIM: usize = 10;
 const PRECISION: f64 = 10.0;
 
 /// Fields of `kind = "normal"`.
+///
+/// ```
+/// use sterna_run::config::Numbers;
+/// use sterna_run::targets::{Normal, TargetKind};
+///
+/// let narrow: TargetKind = Normal { precision: Some(Numbers::Each(vec![1.0, 100.0])), ..Normal::default() }.into();
+/// assert_eq!(narrow.problem()?.dim(), 2);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Normal {
