@@ -203,6 +203,7 @@ impl Config {
             iterations: self.run.iterations,
             thin: self.run.thin,
             trajectories: self.output.trajectories.then_some(self.output.every),
+            until: self.run.until.goals(),
             ..Settings::default()
         };
         self.explorer.choose(problem, &mut settings)?;

@@ -3,7 +3,7 @@
 use crate::error::JobError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
-use sterna::run::Criterion;
+use sterna::run::{Criterion, Until as Goals};
 use sterna_neural::{Compute, Loss, Precision};
 
 /// `[chains]`
@@ -157,6 +157,13 @@ impl Until {
     /// Whether it asks for nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// What a run itself looks at; time is its caller's.
+    pub fn goals(&self) -> Option<Goals> {
+        let Self { ess, log_z_error, minutes: _, evaluations } = *self;
+        let goals = Goals { ess, log_z_error, evaluations };
+        (ess.is_some() || log_z_error.is_some() || evaluations.is_some()).then_some(goals)
     }
 
     /// Refuses what no run could reach.

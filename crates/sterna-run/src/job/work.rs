@@ -86,8 +86,20 @@ impl Work {
         } else if seconds > 0.1 {
             self.block = (self.block / 2).max(1);
         }
+        if self.is_out_of_time() {
+            self.run.stop_for_time();
+        }
         observer.progress(&Progress::of(&self.run));
         Ok(())
+    }
+
+    /// Whether the minutes that a run may take are over; it has a draw at least.
+    fn is_out_of_time(&self) -> bool {
+        let (stage, done, _) = self.run.progress();
+        let over = |minutes: f64| self.times.total_s() >= 60.0 * minutes;
+        stage == Stage::Sampling
+            && done >= self.config.run.thin
+            && self.config.run.until.minutes.is_some_and(over)
     }
 
     /// Dimension and ensembles.

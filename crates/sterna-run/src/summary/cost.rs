@@ -179,6 +179,11 @@ impl Times {
         self.stages(|spent| spent.processor_s).total()
     }
 
+    /// By the clock, over all stages.
+    pub fn total_s(&self) -> f64 {
+        self.stages(|spent| spent.clock_s).total()
+    }
+
     fn stages(&self, seconds: impl Fn(&Spent) -> f64) -> Stages {
         Stages {
             tuning_s: seconds(&self.tuning),
