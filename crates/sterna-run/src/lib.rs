@@ -20,6 +20,7 @@ pub mod library;
 pub mod molecules;
 pub mod payoff;
 pub mod points_file;
+mod posterior;
 pub mod problem;
 mod process;
 pub mod progress;

@@ -1,10 +1,13 @@
 //! What is sampled: a density with what is known of it. A config makes one, and so does a program.
 
 use crate::config::TargetKind;
+use crate::error::JobError;
+use crate::posterior::Posterior;
 use crate::targets::Own;
 use std::fmt;
 use std::sync::Arc;
 use sterna::Target;
+use sterna::paths::Reference;
 use sterna::transport::Drift;
 use sterna_molecule::Molecule;
 use sterna_neural::{GraphTarget, Particles, host_target};
@@ -30,6 +33,8 @@ pub struct Problem {
     pub values: Option<Arc<dyn Constrain>>,
     /// Where replicas start anew, if not from what the config says.
     pub reference: Option<NormalReference>,
+    /// Its prior, where likelihood and prior are known apart.
+    pub prior: Option<Reference>,
     /// Its log density as operations of a graph, where it is known so: networks train faster, and GPUs can sample it.
     pub graph: Option<Arc<dyn GraphTarget>>,
     /// Functions of a point that are kept of each draw.
@@ -198,6 +203,7 @@ impl Problem {
             parameters: Vec::new(),
             values: None,
             reference: None,
+            prior: None,
             graph: None,
             observables: Vec::new(),
             particles: None,
@@ -205,6 +211,31 @@ impl Problem {
             molecule: None,
             complaint: None,
         }
+    }
+
+    /// A posterior, from its log likelihood with its score and its prior, which is normalised: chain 0 draws from the prior, the
+    /// path tempers the likelihood, and log Z is the log evidence.
+    ///
+    /// ```
+    /// use sterna::{paths::Reference, targets::Normal};
+    /// use sterna_run::Problem;
+    ///
+    /// // An observation at 1 of each of two means, and what was known of them before.
+    /// let likelihood = Normal::new(vec![1.0, 1.0], vec![4.0, 4.0]);
+    /// let problem = Problem::from_likelihood(likelihood, Reference::normal(vec![0.0; 2], vec![3.0; 2]))?;
+    /// assert!(problem.prior.is_some());
+    /// # Ok::<(), sterna_run::JobError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the two have points of different lengths.
+    pub fn from_likelihood(likelihood: impl Target + 'static, prior: Reference) -> Result<Self, JobError> {
+        let (found, expected) = (prior.dim(), likelihood.dim());
+        if found != expected {
+            return Err(sterna::Error::Dimension { what: "the prior", found, expected }.into());
+        }
+        let target = Posterior { likelihood: Arc::new(likelihood), prior: prior.clone() };
+        Ok(Self { prior: Some(prior), ..Self::new(target) })
     }
 
     /// A target that is a graph as well.

@@ -1,10 +1,13 @@
 //! `[reference]`: where replicas start anew, one file for each kind.
 
 mod auto;
+pub mod fitted;
+mod prior;
 mod standard_normal;
 mod tempered;
 
 pub use auto::Auto;
+pub use prior::Prior;
 pub use standard_normal::StandardNormal;
 pub use tempered::{TEMPERATURE, Tempered};
 
@@ -31,8 +34,10 @@ kinds! {
     pub enum ReferenceKind: dyn Kind, by default Auto {
         /// What suits the target.
         Auto(Auto) = "auto",
-        /// A normal around the origin.
+        /// A normal.
         StandardNormal(StandardNormal) = "standard-normal",
+        /// A model's own prior.
+        Prior(Prior) = "prior",
         /// The same energy at a higher temperature.
         Tempered(Tempered) = "tempered",
     }
@@ -52,13 +57,13 @@ impl ReferenceKind {
 
 /// Where ladders stand: what leads from a reference to the target.
 pub enum Ground {
-    /// From a normal to any density.
+    /// From a normal, or a prior, to any density.
     Density(Density),
     /// From a molecule to itself when it is hot.
     Molecule(Hot),
 }
 
-/// A density and the normal it is reached from.
+/// A density and what it is reached from.
 pub struct Density {
     /// What is sampled.
     pub target: Arc<dyn Target>,

@@ -1,6 +1,6 @@
 //! `kind = "auto"`, and where no kind is said: what suits the target.
 
-use super::{Ground, Kind, ReferenceKind, StandardNormal, Tempered};
+use super::{Ground, Kind, Prior, ReferenceKind, StandardNormal, Tempered};
 use crate::config::{Config, Numbers};
 use crate::error::JobError;
 use crate::problem::Problem;
@@ -45,6 +45,9 @@ impl Kind for Auto {
         }
         if let (Some(_), Some(mean)) = (&problem.molecule, &self.mean) {
             return of_a_molecule("reference.mean", mean);
+        }
+        if problem.prior.is_some() && *self == Self::default() {
+            return Ok(Prior {}.into());
         }
         Ok(match problem.molecule {
             Some(_) => Tempered { temperature: self.temperature }.into(),

@@ -40,11 +40,8 @@ impl Kind for StandardNormal {
         if problem.molecule.is_some() {
             known("reference.kind", "standard-normal", &["tempered"])?;
         }
-        let ours = self.normal(problem.dim())?;
-        let (normal, unusual) = match &problem.reference {
-            None => (ours, self.unusual()),
-            Some(own) => (checked(own, problem.dim())?.clone(), of_problem(own)),
-        };
+        let normal = self.of_problem(problem)?;
+        let unusual = problem.reference.as_ref().map_or_else(|| self.unusual(), other_than_standard);
         let reference = Reference::normal(normal.mean, normal.deviation);
         Ok(Ground::Density(Density { target: problem.target.clone(), reference, unusual }))
     }
@@ -55,8 +52,12 @@ impl Kind for StandardNormal {
 }
 
 impl StandardNormal {
-    /// Mean and standard deviation of each of `dim` coordinates.
-    pub fn normal(&self, dim: usize) -> Result<NormalReference, JobError> {
+    /// Mean and standard deviation of each coordinate of a problem, whose own reference comes first.
+    pub fn of_problem(&self, problem: &Problem) -> Result<NormalReference, JobError> {
+        let dim = problem.dim();
+        if let Some(own) = &problem.reference {
+            return checked(own, dim).cloned();
+        }
         let mean = self.mean.as_ref().unwrap_or(&Numbers::One(0.0)).finite("reference.mean", dim)?;
         Ok(NormalReference { mean, deviation: self.scale.positive("reference.scale", dim)? })
     }
@@ -74,7 +75,8 @@ impl StandardNormal {
     }
 }
 
-fn of_problem(own: &NormalReference) -> Option<(&'static str, String)> {
+/// What makes the normal that a program gave another than N(0, I), if it is that.
+fn other_than_standard(own: &NormalReference) -> Option<(&'static str, String)> {
     let standard = own.mean.iter().all(|m| *m == 0.0) && own.deviation.iter().all(|d| *d == 1.0);
     (!standard).then(|| ("Problem::reference", "another normal".to_string()))
 }

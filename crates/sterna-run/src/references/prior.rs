@@ -1,0 +1,28 @@
+//! `kind = "prior"`: a model's own prior. The path tempers the likelihood, and log Z is the log evidence.
+
+use super::{Density, Ground, Kind, ReferenceKind};
+use crate::config::Config;
+use crate::error::JobError;
+use crate::problem::Problem;
+use serde::{Deserialize, Serialize};
+
+/// Fields of `kind = "prior"`: none, the problem knows it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prior {}
+
+impl Kind for Prior {
+    fn ground(&self, problem: &Problem, _: &Config) -> Result<Ground, JobError> {
+        let Some(prior) = &problem.prior else {
+            let kind = format!("for a target of kind \"{}\"", problem.kind.kind());
+            let reason = "its likelihood and prior are not known apart; Problem::from_likelihood tells them in a program";
+            return Err(JobError::combination("reference.kind", "\"prior\"", kind, reason));
+        };
+        let unusual = Some(("reference.kind", "\"prior\"".to_string()));
+        Ok(Ground::Density(Density { target: problem.target.clone(), reference: prior.clone(), unusual }))
+    }
+
+    fn settled(&self, _: &Problem) -> Result<ReferenceKind, JobError> {
+        Ok(self.clone().into())
+    }
+}
