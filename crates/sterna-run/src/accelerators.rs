@@ -29,6 +29,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Fit};
 use sterna::path::AnnealingPath;
+use sterna::paths::Geometric;
+use sterna::run::{Run, Settings};
 use sterna_molecule::InternalCoordinates;
 
 /// Path and accelerator of a job, and K.
@@ -39,6 +41,31 @@ pub struct Plan {
     pub acceleration: Acceleration,
     /// K.
     pub steps: usize,
+    /// Where the reference is fitted: from its anchor to the target, which is then `path` too.
+    pub from_anchor: Option<Arc<Geometric>>,
+}
+
+impl Plan {
+    /// On a path that stays what it is until a transport is fitted.
+    pub fn new(path: Arc<dyn AnnealingPath>, acceleration: Acceleration, steps: usize) -> Self {
+        Self { path, acceleration, steps, from_anchor: None }
+    }
+
+    /// The run.
+    pub fn begin(self, settings: Settings) -> sterna::Result<Run> {
+        match self.from_anchor {
+            Some(ground) => Run::from_anchor(ground, settings, self.acceleration),
+            None => Run::accelerated(self.path, settings, self.acceleration),
+        }
+    }
+
+    /// The run, where it was when it saved itself so.
+    pub fn restore(self, settings: Settings, state: &[u8]) -> sterna::Result<Run> {
+        match self.from_anchor {
+            Some(ground) => Run::restore_from_anchor(ground, settings, self.acceleration, state),
+            None => Run::restore(self.path, settings, self.acceleration, state),
+        }
+    }
 }
 
 /// What a kind of accelerator does.
@@ -164,7 +191,7 @@ fn steps(
 fn fitted_to(hot: &Hot, fit: Arc<dyn Fit>, steps: usize) -> Result<Plan, JobError> {
     // Refused here rather than after the samples have been collected.
     InternalCoordinates::new(hot.molecule.system()).map_err(|e| JobError::Config(e.to_string()))?;
-    Ok(Plan { path: hot.path.clone(), acceleration: Acceleration::Fitted(fit), steps })
+    Ok(Plan::new(hot.path.clone(), Acceleration::Fitted(fit), steps))
 }
 
 /// Transports of molecules come from no file.

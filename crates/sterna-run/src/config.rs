@@ -1,5 +1,6 @@
 //! The config file: every field has a default, unknown names are errors that suggest the nearest.
 
+mod defaults;
 mod errors;
 pub(crate) mod kinds;
 mod numbers;
@@ -10,6 +11,7 @@ pub use crate::error::known;
 pub use crate::explorers::ExplorerKind;
 pub use crate::references::ReferenceKind;
 pub use crate::targets::TargetKind;
+pub use defaults::Given;
 pub use numbers::Numbers;
 pub use sections::{
     ChainsConfig, Count, Device, NetworkConfig, OutputConfig, Preset, RunConfig, ScheduleConfig, Sight,
@@ -68,6 +70,10 @@ pub struct Config {
     pub run: RunConfig,
     /// Further files, for molecules.
     pub output: OutputConfig,
+    /// What of all this was said, and not taken from defaults.
+    #[serde(skip)]
+    #[doc(hidden)]
+    pub given: Given,
 }
 
 impl Default for Config {
@@ -85,6 +91,7 @@ impl Default for Config {
             training: TrainingConfig::default(),
             run: RunConfig::default(),
             output: OutputConfig::default(),
+            given: Given::default(),
         }
     }
 }
@@ -112,6 +119,7 @@ impl Config {
             })?;
         }
         config.refuse_misplaced(&table)?;
+        config.given = Given::new(table);
         Ok(config)
     }
 
@@ -175,8 +183,16 @@ impl Config {
 
     /// The library's settings for a problem; "auto" chains must have been resolved to a number.
     pub fn settings(&self, problem: &Problem) -> Result<Settings, JobError> {
-        let Count::Number(chains) = self.chains.count else {
-            return Err(JobError::setting("chains.count", Count::Auto, "a pilot run must come first"));
+        let fit = match &self.reference {
+            ReferenceKind::Fitted(fitted) => Some(fitted.fit()),
+            _ => None,
+        };
+        let chains = match self.chains.count {
+            Count::Number(chains) => chains,
+            Count::Auto if fit.is_some() => MOST_CHAINS,
+            Count::Auto => {
+                return Err(JobError::setting("chains.count", Count::Auto, "a pilot run must come first"));
+            }
         };
         let seconds = self.run.checkpoint_seconds;
         if !(seconds >= 0.0 && seconds.is_finite()) {
@@ -203,6 +219,7 @@ impl Config {
             iterations: self.run.iterations,
             thin: self.run.thin,
             trajectories: self.output.trajectories.then_some(self.output.every),
+            fit,
             until: self.run.until.goals(),
             ..Settings::default()
         };
@@ -212,6 +229,9 @@ impl Config {
         Ok(settings)
     }
 }
+
+/// Chains of a run that chooses their number itself, at most.
+const MOST_CHAINS: usize = 64;
 
 /// Sets `a.b.c` in a table, making tables on the way.
 fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), JobError> {

@@ -176,7 +176,7 @@ impl Job {
         if !folder.join("config.toml").exists() {
             return Self::new(problem, config, folder);
         }
-        let mut ours = settled(&problem, config)?;
+        let mut ours = config.settled(&problem)?;
         let before = read_config(&folder)?;
         refuse_other(&problem, &before, &folder)?;
         if ours.chains.count == Count::Auto {
@@ -197,9 +197,9 @@ impl Job {
     ) -> Result<Self, JobError> {
         check_names(problem.value_count(), &problem.parameters, &problem.observables)
             .map_err(|error| JobError::Config(format!("names of the problem: {error}")))?;
-        let config = settled(&problem, config)?;
+        let config = config.settled(&problem)?;
         let mut probe = config.clone();
-        if probe.chains.count == Count::Auto {
+        if work::needs_pilot(&probe) {
             probe.chains.count = work::PILOT;
         }
         probe.settings(&problem)?;
@@ -271,18 +271,6 @@ impl Stopped {
     }
 }
 
-/// The config as the run folder will show it: of this problem, with what is settled by it.
-fn settled(problem: &Problem, mut config: Config) -> Result<Config, JobError> {
-    config.target = match problem.kind.clone() {
-        TargetKind::Library(library) => library.with_absolute_path().into(),
-        TargetKind::Stan(stan) => stan.with_absolute_path().into(),
-        other => other,
-    };
-    config.reference = config.reference.settled(problem)?;
-    config.training.rounds = Some(config.fits(problem.molecule.is_some()));
-    Ok(config)
-}
-
 fn read_config(folder: &Path) -> Result<Config, JobError> {
     let path = folder.join("config.toml");
     let text = fs::read_to_string(&path).map_err(JobError::file("read", &path))?;
@@ -352,6 +340,7 @@ pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> 
 /// Runs a config in memory: the run itself and its summary.
 pub fn sample(config: &Config, observer: &mut dyn Observer) -> Result<(Run, Summary), JobError> {
     let problem = config.problem()?;
+    let config = &config.clone().settled(&problem)?;
     threads::pool(&problem, config)?.install(|| {
         let plan = accelerators::plan(&problem, config)?;
         let engine = accelerators::engine_maker(&problem, config)?;

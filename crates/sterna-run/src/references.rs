@@ -1,22 +1,25 @@
 //! `[reference]`: where replicas start anew, one file for each kind.
 
 mod auto;
-pub mod fitted;
+mod fitted;
 mod prior;
 mod standard_normal;
 mod tempered;
 
 pub use auto::Auto;
+pub use fitted::{Anchor, Components, Fitted};
 pub use prior::Prior;
 pub use standard_normal::StandardNormal;
 pub use tempered::{TEMPERATURE, Tempered};
 
+use crate::accelerators::Plan;
 use crate::config::Config;
 use crate::config::kinds::kinds;
 use crate::error::JobError;
 use crate::problem::Problem;
 use std::sync::Arc;
 use sterna::Target;
+use sterna::acceleration::Acceleration;
 use sterna::paths::{Geometric, Reference};
 use sterna_molecule::{Molecule, TemperedPath};
 
@@ -26,7 +29,7 @@ pub trait Kind {
     fn ground(&self, problem: &Problem, config: &Config) -> Result<Ground, JobError>;
 
     /// The kind that it comes to for a problem.
-    fn settled(&self, problem: &Problem) -> Result<ReferenceKind, JobError>;
+    fn settled(&self, problem: &Problem, config: &Config) -> Result<ReferenceKind, JobError>;
 }
 
 kinds! {
@@ -36,6 +39,8 @@ kinds! {
         Auto(Auto) = "auto",
         /// A normal.
         StandardNormal(StandardNormal) = "standard-normal",
+        /// Normals that are fitted to the target.
+        Fitted(Fitted) = "fitted",
         /// A model's own prior.
         Prior(Prior) = "prior",
         /// The same energy at a higher temperature.
@@ -50,8 +55,8 @@ impl ReferenceKind {
     }
 
     /// The kind that it comes to for a problem.
-    pub fn settled(&self, problem: &Problem) -> Result<Self, JobError> {
-        self.role().settled(problem)
+    pub fn settled(&self, problem: &Problem, config: &Config) -> Result<Self, JobError> {
+        self.role().settled(problem, config)
     }
 }
 
@@ -71,12 +76,21 @@ pub struct Density {
     pub reference: Reference,
     /// What makes it another than N(0, I): a field and its value.
     pub unusual: Option<(&'static str, String)>,
+    /// Whether the reference is only where a fitted one begins.
+    pub is_anchor: bool,
 }
 
 impl Density {
     /// The geometric path between them.
     pub fn path(&self) -> Result<Arc<Geometric>, JobError> {
         Ok(Arc::new(Geometric::new(self.reference.clone(), self.target.clone())?))
+    }
+
+    /// A plan on this path, whose reference may be fitted.
+    pub fn plan(&self, acceleration: Acceleration, steps: usize) -> Result<Plan, JobError> {
+        let path = self.path()?;
+        let from_anchor = self.is_anchor.then(|| path.clone());
+        Ok(Plan { from_anchor, ..Plan::new(path, acceleration, steps) })
     }
 
     /// Refuses any reference but N(0, I), `with` something that knows no other.

@@ -14,7 +14,7 @@ use sterna::accelerators::Identity;
 use sterna::estimates::{Bar, bar, long_run_variance};
 use sterna::iteration::{Recorder, Step};
 use sterna::path::AnnealingPath;
-use sterna::run::{Run, Settings, Stage};
+use sterna::run::{Settings, Stage};
 use sterna::streams::Phase;
 use sterna::{Batch, Ensemble, Points, Sampler, Schedule, Workspace, iterate};
 use sterna_testkit::Verdict;
@@ -94,7 +94,7 @@ impl Judge {
 
 /// The sampler as it would be frozen for sampling.
 fn tuned(plan: Plan, settings: &Settings) -> Result<Sampler, JobError> {
-    let mut run = Run::accelerated(plan.path, settings.clone(), plan.acceleration)?;
+    let mut run = plan.begin(settings.clone())?;
     while !matches!(run.progress().0, Stage::Sampling | Stage::Finished) {
         run.advance(u64::MAX)?;
     }

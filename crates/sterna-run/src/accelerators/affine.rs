@@ -51,7 +51,7 @@ impl Kind for Affine {
             }
         };
         let fit = FitAffine { full: self.covariance == Covariance::Full };
-        Ok(Plan { path: density.path()?, acceleration: Acceleration::Fitted(Arc::new(fit)), steps })
+        density.plan(Acceleration::Fitted(Arc::new(fit)), steps)
     }
 
     fn steps(&self) -> Option<usize> {

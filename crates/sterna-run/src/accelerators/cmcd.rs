@@ -119,7 +119,7 @@ impl Cmcd {
                 .map_err(impossible)
         };
         let acceleration = better_of(config, particles, LEAD, settings, make)?;
-        Ok(Plan { path, acceleration, steps })
+        Ok(Plan::new(path, acceleration, steps))
     }
 
     fn with_drift(&self, job: &Planned, density: &Density, drift: DriftChoice) -> Result<Plan, JobError> {
@@ -141,7 +141,7 @@ impl Cmcd {
         }
         let steps = self.allowed_steps()?;
         let fit = FitCmcd { drift, steps, noise: self.noise };
-        Ok(Plan { path: density.path()?, acceleration: Acceleration::Fitted(Arc::new(fit)), steps })
+        Ok(Plan::new(density.path()?, Acceleration::Fitted(Arc::new(fit)), steps))
     }
 
     fn on_molecule(&self, job: &Planned, hot: &Hot) -> Result<Plan, JobError> {

@@ -114,7 +114,7 @@ impl Diffusion {
                 Acceleration::Given(Arc::new(sterna::accelerators::Diffusion { steps }))
             }
         };
-        Ok(Plan { path: Arc::new(path), acceleration, steps })
+        Ok(Plan::new(Arc::new(path), acceleration, steps))
     }
 
     fn trained(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
@@ -141,7 +141,7 @@ impl Diffusion {
             };
             with_stand_in(training, make).map_err(impossible)
         })?;
-        Ok(Plan { path, acceleration, steps })
+        Ok(Plan::new(path, acceleration, steps))
     }
 
     fn allowed_steps(&self) -> Result<usize, JobError> {

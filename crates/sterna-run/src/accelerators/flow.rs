@@ -70,7 +70,7 @@ impl Flow {
         let graph = job.problem.in_graphs();
         let training = training(job.config, STEPS, 0);
         let fit = with_stand_in(training, |t| TrainFlow::new(path.clone(), graph.clone(), size, t));
-        Ok(Plan { path, acceleration: Acceleration::Fitted(fit.map_err(impossible)?), steps })
+        Ok(Plan::new(path, Acceleration::Fitted(fit.map_err(impossible)?), steps))
     }
 
     fn on_molecule(&self, job: &Planned, hot: &Hot) -> Result<Plan, JobError> {

@@ -44,5 +44,5 @@ pub(super) fn plan(job: &Planned, density: &Density, file: &Path) -> Result<Plan
     if count != Count::Number(chains) {
         return wrong(format!("chains.count = {count}"), format!("{chains} chains"));
     }
-    Ok(Plan { path: density.path()?, acceleration: Acceleration::Kept(carrier, schedule), steps })
+    Ok(Plan::new(density.path()?, Acceleration::Kept(carrier, schedule), steps))
 }

@@ -19,10 +19,10 @@ impl Kind for NoAccelerator {
     fn plan(&self, job: &Planned) -> Result<Plan, JobError> {
         let steps = steps("none", self.steps, 0, 0..=0)?;
         let acceleration = Acceleration::None;
-        Ok(match &job.ground {
-            Ground::Density(density) => Plan { path: density.path()?, acceleration, steps },
-            Ground::Molecule(hot) => Plan { path: hot.path.clone(), acceleration, steps },
-        })
+        match &job.ground {
+            Ground::Density(density) => density.plan(acceleration, steps),
+            Ground::Molecule(hot) => Ok(Plan::new(hot.path.clone(), acceleration, steps)),
+        }
     }
 
     fn steps(&self) -> Option<usize> {

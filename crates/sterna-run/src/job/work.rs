@@ -3,7 +3,7 @@
 use super::{Observer, Progress};
 use crate::accelerators::Plan;
 use crate::chemistry::{self, Observed};
-use crate::config::{AcceleratorKind, Config, Count, word};
+use crate::config::{AcceleratorKind, Config, Count, ReferenceKind, word};
 use crate::error::JobError;
 use crate::problem::Problem;
 use crate::summary::Stopwatch;
@@ -38,7 +38,7 @@ impl Work {
         caught(|| {
             let config = resolve_chains(&problem, config, &plan.path)?;
             let about = about(&problem, &config, plan.steps);
-            let run = Run::accelerated(plan.path, config.settings(&problem)?, plan.acceleration);
+            let run = plan.begin(config.settings(&problem)?);
             let run = with_engine(run.map_err(|error| no_start(error, &problem))?, engine)?;
             Ok(Self { problem, config, about, run, times: Times::default(), block: 1 })
         })
@@ -54,7 +54,7 @@ impl Work {
     ) -> Result<Self, JobError> {
         caught(|| {
             let about = about(&problem, &config, plan.steps);
-            let run = Run::restore(plan.path, config.settings(&problem)?, plan.acceleration, state)?;
+            let run = plan.restore(config.settings(&problem)?, state)?;
             let run = with_engine(run, engine)?;
             Ok(Self { problem, config, about, run, times, block: 1 })
         })
@@ -188,7 +188,7 @@ fn resolve_chains(
     path: &Arc<dyn AnnealingPath>,
 ) -> Result<Config, JobError> {
     let mut config = config.clone();
-    if config.chains.count == Count::Auto {
+    if needs_pilot(&config) {
         config.chains.count = PILOT;
         let mut settings = config.settings(problem)?;
         settings.rounds = settings.rounds.max(4);
@@ -200,6 +200,11 @@ fn resolve_chains(
         config.chains.count = Count::Number(((2.0 * barrier).ceil() as usize + 1).clamp(2, 500));
     }
     Ok(config)
+}
+
+/// Whether the number of chains is to be found before the run; one that fits its reference finds it on its way.
+pub(super) fn needs_pilot(config: &Config) -> bool {
+    config.chains.count == Count::Auto && !matches!(config.reference, ReferenceKind::Fitted(_))
 }
 
 /// Chains of a pilot.

@@ -1,7 +1,7 @@
 //! `kind = "auto"`, and where no kind is said: what suits the target.
 
-use super::{Ground, Kind, Prior, ReferenceKind, StandardNormal, Tempered};
-use crate::config::{Config, Numbers};
+use super::{Fitted, Ground, Kind, Prior, ReferenceKind, StandardNormal, Tempered};
+use crate::config::{AcceleratorKind, Config, Device, Numbers, TargetKind};
 use crate::error::JobError;
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -29,10 +29,10 @@ impl Default for Auto {
 
 impl Kind for Auto {
     fn ground(&self, problem: &Problem, config: &Config) -> Result<Ground, JobError> {
-        self.settled(problem)?.ground(problem, config)
+        self.settled(problem, config)?.ground(problem, config)
     }
 
-    fn settled(&self, problem: &Problem) -> Result<ReferenceKind, JobError> {
+    fn settled(&self, problem: &Problem, config: &Config) -> Result<ReferenceKind, JobError> {
         if problem.molecule.is_none() && self.temperature.is_some() {
             return Err(JobError::of_molecules("reference.temperature", problem.kind.kind()));
         }
@@ -51,7 +51,18 @@ impl Kind for Auto {
         }
         Ok(match problem.molecule {
             Some(_) => Tempered { temperature: self.temperature }.into(),
+            None if wants_fit(problem, config) => {
+                let (mean, scale) = (self.mean.clone(), self.scale.clone());
+                Fitted { mean, scale, ..Fitted::default() }.checked(problem)?.into()
+            }
             None => StandardNormal { mean: self.mean.clone(), scale: self.scale.clone() }.into(),
         })
     }
+}
+
+/// Targets of users are anywhere and of any width. Trained transports and GPUs begin from N(0, I).
+fn wants_fit(problem: &Problem, config: &Config) -> bool {
+    let of_a_user = matches!(problem.kind, TargetKind::Own(_) | TargetKind::Library(_) | TargetKind::Stan(_));
+    let plain = matches!(config.accelerator, AcceleratorKind::None(_) | AcceleratorKind::Affine(_));
+    of_a_user && plain && config.run.device == Device::Cpu
 }

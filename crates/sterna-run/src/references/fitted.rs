@@ -1,12 +1,13 @@
 //! `kind = "fitted"`: a mixture of normals fitted to the target, and a broad anchor beyond which no mode is lost.
 
-use super::StandardNormal;
-use crate::config::Numbers;
+use super::{Density, Ground, Kind, ReferenceKind, StandardNormal};
+use crate::config::{Config, Numbers};
 use crate::error::{JobError, known};
 use crate::problem::{NormalReference, Problem};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use sterna::fitted::Covariance;
+use sterna::paths::Reference;
 use sterna::run::FitReference;
 
 /// Normals of a mixture, at most.
@@ -70,7 +71,7 @@ impl Fitted {
     }
 
     /// With all that depends on the problem decided, or why it cannot be.
-    pub fn settled(&self, problem: &Problem) -> Result<Self, JobError> {
+    pub fn checked(&self, problem: &Problem) -> Result<Self, JobError> {
         if problem.molecule.is_some() {
             known("reference.kind", "fitted", &["tempered"])?;
         }
@@ -96,6 +97,22 @@ impl Fitted {
             components,
             anchor: self.anchor == Anchor::StandardNormal,
         }
+    }
+}
+
+impl Kind for Fitted {
+    fn ground(&self, problem: &Problem, _: &Config) -> Result<Ground, JobError> {
+        let NormalReference { mean, deviation } = self.checked(problem)?.anchor(problem)?;
+        Ok(Ground::Density(Density {
+            target: problem.target.clone(),
+            reference: Reference::normal(mean, deviation),
+            unusual: Some(("reference.kind", "\"fitted\"".into())),
+            is_anchor: true,
+        }))
+    }
+
+    fn settled(&self, problem: &Problem, _: &Config) -> Result<ReferenceKind, JobError> {
+        Ok(self.checked(problem)?.into())
     }
 }
 
@@ -154,7 +171,7 @@ mod tests {
     fn settled(text: &str, dim: usize) -> Result<Fitted, String> {
         let fitted: Fitted = toml::from_str(text).map_err(|error| error.message().to_string())?;
         let problem = Problem::new(sterna::targets::Funnel::new(dim));
-        fitted.settled(&problem).map_err(|error| error.to_string())
+        fitted.checked(&problem).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -19,10 +19,15 @@ impl Kind for Prior {
             return Err(JobError::combination("reference.kind", "\"prior\"", kind, reason));
         };
         let unusual = Some(("reference.kind", "\"prior\"".to_string()));
-        Ok(Ground::Density(Density { target: problem.target.clone(), reference: prior.clone(), unusual }))
+        Ok(Ground::Density(Density {
+            target: problem.target.clone(),
+            reference: prior.clone(),
+            unusual,
+            is_anchor: false,
+        }))
     }
 
-    fn settled(&self, _: &Problem) -> Result<ReferenceKind, JobError> {
+    fn settled(&self, _: &Problem, _: &Config) -> Result<ReferenceKind, JobError> {
         Ok(self.clone().into())
     }
 }

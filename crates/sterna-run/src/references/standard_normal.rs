@@ -43,10 +43,10 @@ impl Kind for StandardNormal {
         let normal = self.of_problem(problem)?;
         let unusual = problem.reference.as_ref().map_or_else(|| self.unusual(), other_than_standard);
         let reference = Reference::normal(normal.mean, normal.deviation);
-        Ok(Ground::Density(Density { target: problem.target.clone(), reference, unusual }))
+        Ok(Ground::Density(Density { target: problem.target.clone(), reference, unusual, is_anchor: false }))
     }
 
-    fn settled(&self, _: &Problem) -> Result<ReferenceKind, JobError> {
+    fn settled(&self, _: &Problem, _: &Config) -> Result<ReferenceKind, JobError> {
         Ok(self.clone().into())
     }
 }
@@ -107,7 +107,7 @@ mod tests {
         let text = format!("[target]\nkind = \"funnel\"\ndim = 3\n[reference]\n{text}");
         let found = Config::parse(&text, &[]).and_then(|config| {
             let problem = config.problem()?;
-            config.reference.settled(&problem)?.ground(&problem, &config)
+            config.reference.settled(&problem, &config)?.ground(&problem, &config)
         });
         match found {
             Ok(Ground::Density(density)) => Ok(density),
@@ -156,7 +156,7 @@ mod tests {
         }
         let config =
             Config::parse("[target]\nkind = \"alanine-dipeptide\"\n[reference]\nmean = 1.0", &[]).unwrap();
-        let refused = config.reference.settled(&config.problem().unwrap()).unwrap_err().to_string();
+        let refused = config.reference.settled(&config.problem().unwrap(), &config).unwrap_err().to_string();
         assert!(refused.contains("reference.mean = 1 is impossible for a molecule"), "{refused}");
     }
 
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn resolved_configs_of_older_runs_compare_equal() {
         let problem = Problem::new(sterna::targets::Funnel::new(3));
-        let settled = Config::default().reference.settled(&problem).unwrap();
+        let settled = Config::default().reference.settled(&problem, &Config::default()).unwrap();
         let ours = Config { reference: settled, ..Config::default() };
         assert!(ours.to_toml().contains("[reference]\nkind = \"standard-normal\"\nscale = 1.0\n\n"));
         let theirs = Config::parse("[reference]\nkind = \"standard-normal\"\nscale = 1.0", &[]).unwrap();

@@ -50,7 +50,7 @@ impl Kind for Tempered {
         Ok(Ground::Molecule(Hot { molecule, path }))
     }
 
-    fn settled(&self, _: &Problem) -> Result<ReferenceKind, JobError> {
+    fn settled(&self, _: &Problem, _: &Config) -> Result<ReferenceKind, JobError> {
         Ok(self.clone().into())
     }
 }

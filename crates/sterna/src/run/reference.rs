@@ -82,8 +82,6 @@ const FIRST_CHAINS_UNFITTED: usize = 8;
 /// Chains beyond the target while nothing is known of them, and at most.
 const FIRST_BEYOND: usize = 4;
 const MOST_BEYOND: usize = 8;
-/// Chains of the first leg at most.
-const MOST_CHAINS: usize = 64;
 /// A second leg with a larger barrier cannot be carried by the chains that it may have.
 const MOST_BARRIER_BEYOND: f64 = 7.0;
 /// Share of evaluations that the second leg may take where the first one does better.
@@ -216,11 +214,13 @@ impl Run {
         }
         let path = reference.path(&self.settings)?;
         let two = reference.has_anchor(&self.settings);
+        let most = self.settings.chains.max(if two { 3 } else { 2 });
         let (measured, beyond) = (&self.ladder.barrier, self.ladder.sampler.schedule.legs() == 2);
-        let first = measured.equalised(0, chains_for(barriers[0], MOST_CHAINS));
+        let first = measured.equalised(0, chains_for(barriers[0], most - usize::from(two)));
         let schedule = match (two, beyond) {
             (true, true) => {
-                let second = measured.equalised(1, chains_for(barriers[1], MOST_BEYOND + 1));
+                let beyond = MOST_BEYOND.min(most.saturating_sub(first.chains())).max(1);
+                let second = measured.equalised(1, chains_for(barriers[1], beyond + 1));
                 Schedule::two_legs(&first, &second)
             }
             (true, false) => Schedule::two_legs(&first, &steep(FIRST_BEYOND + 1)),
