@@ -86,7 +86,7 @@ impl Ensemble {
     }
 
     /// The leg beyond the target moves in every so many iterations from now on.
-    pub(crate) fn rest(&mut self, every: u64) {
+    pub fn rest(&mut self, every: u64) {
         self.index.iter_mut().for_each(|index| index.rest(every));
     }
 
