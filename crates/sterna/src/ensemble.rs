@@ -74,10 +74,10 @@ impl Ensemble {
         Ok(())
     }
 
-    /// Whether the density vanishes at every replica, but for those on chain 0, where it cannot.
+    /// Whether the density vanishes at every replica, but for those at a reference, where it cannot.
     pub fn is_lost(&self) -> bool {
         let vanishes = |row: usize| self.points.log_density[row] == f64::NEG_INFINITY;
-        (0..self.points.rows()).all(|row| self.chain(row) == 0 || vanishes(row))
+        (0..self.points.rows()).all(|row| self.legs().is_reference(self.chain(row)) || vanishes(row))
     }
 
     /// Where the target lies, and what rests.

@@ -65,6 +65,10 @@ impl<'a> Folder<'a> {
         match summary {
             Ok(Some(summary)) => Ok(summary),
             Ok(None) => Err(JobError::Stopped { folder, own }),
+            // A density that is nowhere: there is nothing to go on with.
+            Err(cause @ (JobError::Config(_) | JobError::Sampler(sterna::Error::NoStart { .. }))) => {
+                Err(cause)
+            }
             Err(cause) => Err(JobError::Halted { folder, own, cause: Box::new(cause) }),
         }
     }

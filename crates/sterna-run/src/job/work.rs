@@ -64,7 +64,7 @@ impl Work {
     pub fn advance(&mut self, observer: &mut dyn Observer) -> Result<(), JobError> {
         let (stage, _, _) = self.run.progress();
         let clock = Stopwatch::start();
-        caught(|| Ok(self.run.advance(self.block)?))?;
+        caught(|| self.run.advance(self.block).map_err(|error| no_start(error, &self.problem)))?;
         let spent = clock.stop();
         match stage {
             Stage::Tuning(_) | Stage::Retuning(_) => self.times.tuning += spent,

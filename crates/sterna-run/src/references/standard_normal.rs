@@ -101,7 +101,6 @@ fn checked(own: &NormalReference, dim: usize) -> Result<&NormalReference, JobErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Problem;
 
     fn ground(text: &str) -> Result<Density, String> {
         let text = format!("[target]\nkind = \"funnel\"\ndim = 3\n[reference]\n{text}");
@@ -163,7 +162,7 @@ mod tests {
     /// What older versions wrote of a run reads as what this one makes of the same config.
     #[test]
     fn resolved_configs_of_older_runs_compare_equal() {
-        let problem = Problem::new(sterna::targets::Funnel::new(3));
+        let problem = Config::parse("[target]\nkind = \"funnel\"\ndim = 3", &[]).unwrap().problem().unwrap();
         let settled = Config::default().reference.settled(&problem, &Config::default()).unwrap();
         let ours = Config { reference: settled, ..Config::default() };
         assert!(ours.to_toml().contains("[reference]\nkind = \"standard-normal\"\nscale = 1.0\n\n"));

@@ -168,6 +168,11 @@ impl Run {
             false => steep(FIRST_CHAINS_UNFITTED),
         };
         self.ladder.begin_again(path, schedule)?;
+        let lost = self.ladder.shards.iter().all(|shard| shard.ensemble.is_lost());
+        if lost && sounded == f64::NEG_INFINITY {
+            let draws = usize::try_from(self.asked().target).unwrap_or(usize::MAX);
+            return Err(Error::NoStart { draws });
+        }
         self.rest_second_leg([1.0, 3.0]);
         self.hand_over_masses();
         self.enter(Stage::Tuning(0));
