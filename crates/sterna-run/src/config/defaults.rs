@@ -43,10 +43,22 @@ impl Config {
         };
         self.reference = self.reference.settled(problem, &self)?;
         if matches!(self.reference, ReferenceKind::Fitted(_)) {
+            if !self.moves_find_their_step() {
+                let (kind, reason) =
+                    (self.explorer.kind(), "its moves must find their step: explorer.kind = \"auto\"");
+                let with = "with reference.kind = \"fitted\"";
+                return Err(JobError::combination("explorer.kind", format!("\"{kind}\""), with, reason));
+            }
             self.suit_a_fitted_reference();
         }
         self.training.rounds = Some(self.fits(problem.molecule.is_some()));
         Ok(self)
+    }
+
+    /// Whether local moves are `auto`, or nothing was said of them.
+    pub(crate) fn moves_find_their_step(&self) -> bool {
+        let unsaid = !self.given.has("explorer", "kind") && self.explorer == ExplorerKind::default();
+        unsaid || matches!(self.explorer, ExplorerKind::Auto(_))
     }
 
     /// What was not said becomes what suits a fitted reference: chains as the barrier asks for, four ladders, moves that find

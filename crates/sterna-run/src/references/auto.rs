@@ -60,9 +60,10 @@ impl Kind for Auto {
     }
 }
 
-/// Targets of users are anywhere and of any width. Trained transports and GPUs begin from N(0, I).
+/// Targets of users are anywhere and of any width. Trained transports and GPUs begin from N(0, I), and so do moves whose step
+/// was said.
 fn wants_fit(problem: &Problem, config: &Config) -> bool {
-    let of_a_user = matches!(problem.kind, TargetKind::Own(_) | TargetKind::Library(_) | TargetKind::Stan(_));
+    let of_a_user = matches!(problem.kind, TargetKind::Own(_) | TargetKind::Stan(_));
     let plain = matches!(config.accelerator, AcceleratorKind::None(_) | AcceleratorKind::Affine(_));
-    of_a_user && plain && config.run.device == Device::Cpu
+    of_a_user && plain && config.run.device == Device::Cpu && config.moves_find_their_step()
 }
