@@ -29,7 +29,7 @@ pub struct IndexProcess {
 /// still take turns and never meet a swap of the first leg at the target.
 ///
 /// ```
-/// use sterna::index_process::Legs;
+/// use sterna::Legs;
 /// let legs = Legs::new(6, 2).resting(3);
 /// assert_eq!(legs.pairs(3).collect::<Vec<_>>(), [1, 3, 5]);
 /// assert_eq!(legs.pairs(4).collect::<Vec<_>>(), [2]);
