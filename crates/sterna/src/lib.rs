@@ -37,7 +37,7 @@ pub mod weight;
 pub use batch::Batch;
 pub use ensemble::Ensemble;
 pub use error::{BadState, Error, Result};
-pub use index_process::{IndexProcess, even_odd};
+pub use index_process::{IndexProcess, Legs, even_odd};
 pub use iteration::{Recorder, Sampler, Step, Workspace, iterate};
 pub use path::Points;
 pub use plain_sampler::plain_sampler;
