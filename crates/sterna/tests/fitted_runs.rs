@@ -64,7 +64,8 @@ fn normals_of_any_place_and_width() {
     }
 }
 
-/// log Z of equal normals, and the share of draws near each of them.
+/// log Z of equal normals, and the share of draws near each of them. With 1000 effective draws a share of one half has a standard
+/// error of 0.016: 0.06 is passed by chance less than once in 1000, log Z's four errors less than once in 10,000.
 fn check_modes(target: Vec<Vec<f64>>, seed: u64) {
     let truth = (target.len() as f64).ln() + 0.5 * target[0].len() as f64 * std::f64::consts::TAU.ln();
     let run = run(Normals(target.clone()), seed);

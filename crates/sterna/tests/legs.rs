@@ -31,18 +31,32 @@ fn exact(beta: f64) -> (f64, f64) {
     (((1.0 - share) * p * a + share * q * b) / precision, precision.recip())
 }
 
-/// Draws from the anchor that are too wide.
-struct WideAnchor(Geometric);
+/// A path with a fault on the leg beyond the target.
+struct Broken {
+    path: Geometric,
+    fault: Fault,
+}
 
-impl AnnealingPath for WideAnchor {
+enum Fault {
+    /// Draws from the anchor are too wide.
+    WideAnchor,
+    /// The leg is seen from the wrong side.
+    Reversed,
+}
+
+impl AnnealingPath for Broken {
     fn dim(&self) -> usize {
-        self.0.dim()
+        self.path.dim()
     }
     fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
-        self.0.evaluate(betas, points)
+        let reversed = |&b: &f64| match self.fault {
+            Fault::Reversed if b > 1.0 && b < 2.0 => 3.0 - b,
+            _ => b,
+        };
+        self.path.evaluate(&betas.iter().map(reversed).collect::<Vec<_>>(), points)
     }
     fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64], scratch: &mut Scratch) -> Result<()> {
-        self.0.slopes(betas, points, out, scratch)
+        self.path.slopes(betas, points, out, scratch)
     }
     fn draw_reference(
         &self,
@@ -53,8 +67,8 @@ impl AnnealingPath for WideAnchor {
         rows: &[u32],
         x: &mut Batch,
     ) {
-        self.0.draw_reference(end, streams, phase, iteration, rows, x);
-        if end > 1.0 {
+        self.path.draw_reference(end, streams, phase, iteration, rows, x);
+        if matches!(self.fault, Fault::WideAnchor) && end > 1.0 {
             x.as_mut_slice().iter_mut().for_each(|x| *x *= 1.15);
         }
     }
@@ -62,40 +76,7 @@ impl AnnealingPath for WideAnchor {
         None
     }
     fn evaluations(&self) -> u64 {
-        self.0.evaluations()
-    }
-}
-
-/// Sees the leg beyond the target from the wrong side.
-struct Reversed(Geometric);
-
-impl AnnealingPath for Reversed {
-    fn dim(&self) -> usize {
-        self.0.dim()
-    }
-    fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
-        let wrong: Vec<f64> = betas.iter().map(|&b| if b > 1.0 && b < 2.0 { 3.0 - b } else { b }).collect();
-        self.0.evaluate(&wrong, points)
-    }
-    fn slopes(&self, betas: &[f64], points: &Points, out: &mut [f64], scratch: &mut Scratch) -> Result<()> {
-        self.0.slopes(betas, points, out, scratch)
-    }
-    fn draw_reference(
-        &self,
-        end: f64,
-        streams: &Streams,
-        phase: PhaseKey,
-        iteration: u64,
-        rows: &[u32],
-        x: &mut Batch,
-    ) {
-        self.0.draw_reference(end, streams, phase, iteration, rows, x);
-    }
-    fn log_z(&self) -> Option<f64> {
-        None
-    }
-    fn evaluations(&self) -> u64 {
-        self.0.evaluations()
+        self.path.evaluations()
     }
 }
 
@@ -143,6 +124,7 @@ fn iterations_keep_the_law_of_every_chain_on_both_legs() {
 
 #[test]
 fn broken_legs_are_caught() {
-    assert!(worst(Arc::new(WideAnchor(path())), 1) > 10.0);
-    assert!(worst(Arc::new(Reversed(path())), 1) > 10.0);
+    for fault in [Fault::WideAnchor, Fault::Reversed] {
+        assert!(worst(Arc::new(Broken { path: path(), fault }), 1) > 10.0);
+    }
 }

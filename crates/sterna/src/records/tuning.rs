@@ -117,19 +117,19 @@ impl Recorder for TuningRecord {
         self.counts.add(step);
         let ensemble = step.ensemble;
         let chains = ensemble.chains();
-        for (row, beta) in self.row_betas.iter_mut().enumerate() {
-            *beta = step.sampler.schedule.betas()[ensemble.chain(row)];
-        }
+        let (legs, betas) = (ensemble.legs(), step.sampler.schedule.betas());
         let (path, scratch) = (&step.sampler.path, &mut self.scratch);
-        let legs = ensemble.legs();
         if legs.count() == 2 {
+            // The target's own chain belongs to the second leg as well.
             let after = 1f64.next_up();
-            let betas: Vec<f64> = self.row_betas.iter().map(|beta| beta.max(after)).collect();
-            path.slopes(&betas, &ensemble.points, &mut self.row_slopes, scratch)?;
+            let beyond = self.row_betas.iter_mut().enumerate();
+            beyond.for_each(|(row, beta)| *beta = betas[ensemble.chain(row)].max(after));
+            path.slopes(&self.row_betas, &ensemble.points, &mut self.row_slopes, scratch)?;
             for (copy, slopes) in self.beyond.iter_mut().enumerate() {
                 slopes.push(self.row_slopes[ensemble.row(copy, legs.target())]);
             }
         }
+        self.row_betas.iter_mut().enumerate().for_each(|(row, beta)| *beta = betas[ensemble.chain(row)]);
         path.slopes(&self.row_betas, &ensemble.points, &mut self.row_slopes, scratch)?;
         for row in 0..self.row_betas.len() {
             let place = row / chains * chains + ensemble.chain(row);
