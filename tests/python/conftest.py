@@ -1,13 +1,7 @@
-"""How tests are shared out over processes: those that share an expensive fixture stay together, the longest begin first."""
-
-import pytest
+"""Files are shared out over processes whole, since tests of a file share expensive fixtures; the longest begin first."""
 
 LONGEST = ["test_reproduce.py", "test_oracles.py", "test_resume.py"]
 
 
 def pytest_collection_modifyitems(items):
-    for item in items:
-        fixtures = item._fixtureinfo.name2fixturedefs.values()
-        if any(definitions[-1].scope == "module" for definitions in fixtures):
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))

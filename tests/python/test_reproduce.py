@@ -66,7 +66,7 @@ def test_what_is_there_is_not_run_again(everything):
 
 
 def test_a_stopped_command_goes_on(tmp_path):
-    command = [str(PROGRAM), "reproduce", "table-gmm", "--only", "gmm", "--jobs", "1", "--out", str(tmp_path)]
+    command = [str(PROGRAM), "reproduce", "fig-dimension", "--jobs", "1", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     process.stderr.readline()
     process.send_signal(signal.SIGINT)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from sterna_cli import PROGRAM, sterna
+from sterna_cli import PROGRAM, ROOT, sterna
 
 # A small trained run with all stages: tuning, collecting, training (twice), burn-in, sampling.
 TRAINED = """
@@ -186,11 +186,11 @@ ENDLESS = ["--set", "run.iterations=500000000", "--set", "run.thin=1000", "--set
            "target.dim=2", "--set", "chains.count=3", "--set", "schedule.rounds=1", "--set", "run.checkpoint_seconds=0.2"]
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=60, pause=0.05):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 @pytest.fixture
@@ -291,3 +291,98 @@ def test_a_place_that_cannot_be_written_to(tmp_path):
         (tmp_path / "closed").mkdir(mode=0o500)
         done = small(tmp_path / "closed" / "run")
         assert done.returncode == 2 and "--out" in done.stderr
+
+
+# Two modes, and slow enough to be caught at anything.
+SLOW = """
+#include <math.h>
+#include <unistd.h>
+#include "sterna.h"
+size_t sterna_dim(void) { return 2; }
+int sterna_evaluate(size_t rows, size_t dim, const double *x, double *l, double *s) {
+    usleep(20 * rows);
+    for (size_t i = 0; i < rows; i++) {
+        double a = 0, b = 0;
+        for (size_t j = 0; j < dim; j++) {
+            double u = x[i * dim + j];
+            a -= u * u / 2;
+            b -= (u - 9) * (u - 9) / 2;
+        }
+        double top = fmax(a, b), share = 1 / (exp(a - top) + exp(b - top));
+        l[i] = top - log(share);
+        for (size_t j = 0; j < dim; j++) s[i * dim + j] = -x[i * dim + j] + 9 * exp(b - top) * share;
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    """A run from a fitted reference that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("slow")
+    (folder / "slow.c").write_text(SLOW)
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-I", ROOT / "include", "-o", folder / "slow.so", folder / "slow.c", "-lm"],
+                   check=True)
+    config = folder / "c.toml"
+    config.write_text(f'[target]\nkind = "library"\nlibrary = "{folder}/slow.so"\n[run]\ncheckpoint_seconds = 0.0\n[run.until]\ness = 200\n')
+    done = sterna("run", config, "--out", folder / "run", "--threads", 1)
+    assert done.returncode == 0, done.stderr
+    return config, folder / "run"
+
+
+def kill_in(stage, command, out):
+    """Kills the process once it is in a stage and has said so in a checkpoint."""
+    process = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    state = out / "checkpoint" / "state"
+
+    def there():
+        assert process.poll() is None, process.communicate()[1]
+        try:
+            return json.loads((out / "progress.json").read_text())["snapshot"]["stage"] == stage and state.exists()
+        except (FileNotFoundError, json.JSONDecodeError):
+            return False
+
+    wait_for(there, pause=0.002)
+    if stage != "starting":
+        seen = state.stat().st_mtime_ns
+        wait_for(lambda: state.stat().st_mtime_ns > seen or process.poll() is not None, pause=0.002)
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@pytest.mark.parametrize("threads", [[1, 2, 7, 1, 2], [7, 1, 2, 7, 1]])
+def test_fitted_runs_killed_in_every_stage_resume_to_the_same_bits(slow, tmp_path, threads):
+    config, undisturbed = slow
+    out = tmp_path / "run"
+    command = [PROGRAM, "run", config, "--out", out]
+    # Climbs are over before they tell of progress.
+    for stage, number in zip(["starting", "tuning", "burn-in", "sampling"], threads):
+        kill_in(stage, [*command, "--threads", number], out)
+        command = [PROGRAM, "resume", out]
+    done = sterna("resume", out, "--threads", threads[-1])
+    assert done.returncode == 0, done.stderr
+    assert resumed_in(out) == ["Climbing", "Tuning", "BurnIn", "Sampling"]
+    same(out, undisturbed)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_other_goals_from_the_command_line(slow, tmp_path):
+    config, little = slow
+    [much, raised] = [tmp_path / name for name in ("much", "raised")]
+    done = sterna("run", config, "--out", much, "--set", "run.until.ess=400")
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(little, raised)
+    done = sterna("resume", raised, "--set", "run.until.ess=400", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["goals"]["ess"]["wanted"] == 400
+    same(raised, much)
+    for setting, parts in {
+        "run.until.es=400": ["run.until.es=400", "did you mean `ess`?"],
+        "run.until.ess=-1": ["run.until.ess = -1", "positive"],
+        "chains.count=3": ["chains.count=3", "goes on as it began", "run.until.ess"],
+        "run.until.ess": ["key.path=value"],
+    }.items():
+        done = sterna("resume", raised, "--set", setting)
+        assert done.returncode == 2 and all(part in done.stderr for part in parts), done.stderr

@@ -9,6 +9,8 @@ use progress::Bar;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use sterna_run::alarms::Verdict;
+use sterna_run::config::Until;
 use sterna_run::{Config, JobError, Summary, job};
 
 const EXAMPLES: &str = "\
@@ -17,6 +19,7 @@ Examples:
   sterna run my.toml --out runs/mine           sample what the config says
   sterna run --set target.kind=dw4 --set chains.count=5 --seed 3
   sterna resume runs/mine --iterations 200000  go on after a stop or a crash, or for longer
+  sterna resume runs/mine --set run.until.ess=5000
   sterna watch runs/mine                       its progress, from another shell
   sterna report runs/mine                      write runs/mine/report.html again
   sterna verify my.toml                        gradients, weights, invariance
@@ -115,6 +118,9 @@ struct RunArgs {
     /// Print the summary as JSON instead of tables
     #[arg(long)]
     json: bool,
+    /// Exit with code 3 where the verdict is unsound
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(Args)]
@@ -124,12 +130,18 @@ struct ResumeArgs {
     /// Iterations of sampling in all: as many as before, or more
     #[arg(long)]
     iterations: Option<u64>,
+    /// Other goals: run.until.ess, log_z_error, minutes, evaluations
+    #[arg(long = "set", value_name = "run.until.goal=value")]
+    overrides: Vec<String>,
     /// Threads: changes speed, never a bit of the result
     #[arg(long)]
     threads: Option<usize>,
     /// Print the summary as JSON instead of tables
     #[arg(long)]
     json: bool,
+    /// Exit with code 3 where the verdict is unsound
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(Args)]
@@ -152,7 +164,7 @@ struct ReproduceArgs {
     only: String,
 }
 
-/// Runs the program: 0 well, 1 the run failed, 2 the input was wrong.
+/// Runs the program: 0 well, 1 the run failed, 2 the input was wrong, 3 the results are unsound and that was not to be.
 pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -164,10 +176,13 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Ok(program) = std::env::current_exe() {
         sterna_run::library::probe_with(program);
     }
+    if let Some(folder) = bridgestan() {
+        sterna_run::stan::compile::bridgestan_in(folder);
+    }
     let outcome = match cli.command {
-        Command::Run(arguments) => run(&arguments),
+        Command::Run(arguments) => return ended(run(&arguments), arguments.strict),
         Command::ProbeLibrary { library, symbol, dim } => sterna_run::library::probe(&library, &symbol, dim),
-        Command::Resume(arguments) => resume(&arguments),
+        Command::Resume(arguments) => return ended(resume(&arguments), arguments.strict),
         Command::Targets => {
             print::targets();
             Ok(())
@@ -186,13 +201,37 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// BridgeStan's folder: what the environment says, or the newest of those that its Python package fetched.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "where a tool is installed is no part of a run: its library is named in the config"
+)]
+fn bridgestan() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os("BRIDGESTAN") {
+        return Some(folder.into());
+    }
+    let all = std::fs::read_dir(PathBuf::from(std::env::var_os("HOME")?).join(".bridgestan")).ok()?;
+    let folders =
+        all.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.join("Makefile").is_file());
+    folders.max_by_key(|path| std::fs::metadata(path).and_then(|folder| folder.modified()).ok())
+}
+
+/// Whether a run is to be believed, where that was asked.
+fn ended(outcome: Result<Verdict, JobError>, strict: bool) -> ExitCode {
+    match outcome {
+        Ok(Verdict::Unsound) if strict => ExitCode::from(3),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
 fn failed(error: &JobError) -> ExitCode {
     eprintln!("error: {error}");
     ExitCode::from(error.exit_code() as u8)
 }
 
 fn verify(path: &Path) -> ExitCode {
-    let verdict = Config::read(path, &[]).and_then(|c| sterna_run::verify::verify(&c.problem()?, &c));
+    let verdict = read(path, &[]).and_then(|c| sterna_run::verify::verify(&c.problem()?, &c));
     match verdict {
         Ok(verdict) => {
             print::verdict(&verdict);
@@ -202,17 +241,27 @@ fn verify(path: &Path) -> ExitCode {
     }
 }
 
-fn run(arguments: &RunArgs) -> Result<(), JobError> {
+/// Reads a config, and tells what should be known of it.
+fn read(path: &Path, overrides: &[(&str, &str)]) -> Result<Config, JobError> {
+    let config = Config::read(path, overrides)?;
+    config.notes().iter().for_each(|note| eprintln!("note: {note}"));
+    Ok(config)
+}
+
+/// What `--set` says: keys and values.
+fn pairs<'a>(overrides: &'a [String], example: &str) -> Result<Vec<(&'a str, &'a str)>, JobError> {
+    let pair = |entry: &'a String| {
+        let message = || format!("--set {entry}: write key.path=value, for example {example}");
+        entry.split_once('=').ok_or_else(|| JobError::Config(message()))
+    };
+    overrides.iter().map(pair).collect()
+}
+
+fn run(arguments: &RunArgs) -> Result<Verdict, JobError> {
     let demo = arguments.config.is_none() && arguments.overrides.is_empty();
-    let mut overrides = Vec::new();
-    for entry in &arguments.overrides {
-        let pair = entry.split_once('=').ok_or_else(|| {
-            JobError::Config(format!("--set {entry}: write key.path=value, for example chains.count=10"))
-        })?;
-        overrides.push(pair);
-    }
+    let overrides = pairs(&arguments.overrides, "chains.count=10")?;
     let mut config = match &arguments.config {
-        Some(path) => Config::read(path, &overrides)?,
+        Some(path) => read(path, &overrides)?,
         // The demo is what it is; whoever sets a field starts from the defaults.
         None => Config::parse(if demo { sterna_run::DEMO } else { "" }, &overrides)?,
     };
@@ -228,27 +277,46 @@ fn run(arguments: &RunArgs) -> Result<(), JobError> {
     show(summary?, folder, arguments.json)
 }
 
-fn resume(arguments: &ResumeArgs) -> Result<(), JobError> {
+fn resume(arguments: &ResumeArgs) -> Result<Verdict, JobError> {
     if !sterna_run::checkpoint::has_begun(&arguments.folder) {
         let folder = arguments.folder.display();
         return Err(JobError::Config(format!(
             "{folder} holds no run; begin one with: sterna run my.toml --out {folder}"
         )));
     }
-    let changes = job::Changes { iterations: arguments.iterations, threads: arguments.threads };
+    let changes = job::Changes {
+        iterations: arguments.iterations,
+        until: other_goals(arguments)?,
+        threads: arguments.threads,
+    };
     let mut bar = Bar::new();
     let summary = job::resume(&arguments.folder, &changes, &mut bar);
     bar.finish();
     show(summary?, arguments.folder.clone(), arguments.json)
 }
 
-fn show(summary: Summary, folder: PathBuf, json: bool) -> Result<(), JobError> {
+/// The goals of a run that goes on, where they are to be others.
+fn other_goals(arguments: &ResumeArgs) -> Result<Option<Until>, JobError> {
+    let overrides = pairs(&arguments.overrides, "run.until.ess=4000")?;
+    if let Some((key, value)) = overrides.iter().find(|(key, _)| !key.starts_with("run.until.")) {
+        return Err(JobError::Config(format!(
+            "--set {key}={value}: a run goes on as it began; its goals (run.until.ess and others), --iterations and \
+             --threads may change, for all else begin another run"
+        )));
+    }
+    if overrides.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Config::read(&arguments.folder.join("config.toml"), &overrides)?.run.until))
+}
+
+fn show(summary: Summary, folder: PathBuf, json: bool) -> Result<Verdict, JobError> {
     if json {
         print!("{}", summary.to_json());
     } else {
         print::summary(&summary, &folder);
     }
-    if summary.finished { Ok(()) } else { Err(JobError::Stopped { folder, own: false }) }
+    if summary.finished { Ok(summary.verdict) } else { Err(JobError::Stopped { folder, own: false }) }
 }
 
 fn report(folder: &Path, chart: Option<&str>) -> Result<(), JobError> {
@@ -260,7 +328,7 @@ fn report(folder: &Path, chart: Option<&str>) -> Result<(), JobError> {
 }
 
 fn evaluate(config: &Path, points: &Path) -> Result<(), JobError> {
-    let config = Config::read(config, &[])?;
+    let config = read(config, &[])?;
     let points = sterna_run::points_file::read_points(points)?;
     let out = sterna_run::evaluate::evaluate(&config.problem()?, &points)?;
     // JSON has no infinities: they are null, as NaN is.

@@ -2,6 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
 use std::path::Path;
+use sterna_run::alarms::{Class, Verdict};
 use sterna_run::chemistry::{Molecule, Population};
 use sterna_run::config::{Config, TargetKind};
 use sterna_run::payoff::{BreakEven, Payoff, Seen};
@@ -76,10 +77,30 @@ pub fn summary(summary: &Summary, folder: &Path) {
         basins(molecule);
     }
     for alarm in &summary.alarms {
-        println!("\nalarm {}: {}", alarm.code, alarm.message);
+        let word = if alarm.code.class() == Class::Note { "note" } else { "alarm" };
+        println!("\n{word} {}: {}", alarm.code, alarm.message);
     }
+    if let Some(note) = summary.reference.as_ref().and_then(|reference| reference.note.as_ref()) {
+        println!("\nnote: {note}");
+    }
+    println!("\n{}", verdict_line(summary));
     println!("\nwritten to {}: summary.json, draws.nc, config.toml, log.jsonl", folder.display());
     println!("report: {}", folder.join("report.html").display());
+}
+
+/// What the alarms come to.
+fn verdict_line(summary: &Summary) -> String {
+    let of_class = |class| summary.alarms.iter().filter(move |alarm| alarm.code.class() == class);
+    let names = |class| of_class(class).map(|alarm| alarm.code.name()).collect::<Vec<_>>().join(", ");
+    let what = match summary.verdict {
+        Verdict::Sound => format!("nothing seen speaks against {} and the draws", summary.log_z.name()),
+        Verdict::Doubtful => {
+            format!("they may be wrong by more than their errors say ({})", names(Class::Doubtful))
+        }
+        Verdict::Unsound => format!("do not use these results as they are ({})", names(Class::DoNotUse)),
+    };
+    let unchecked = summary.not_cross_checked().map_or(String::new(), |what| format!("; {what}"));
+    format!("verdict {}: {what}{unchecked}", summary.verdict.name())
 }
 
 /// What a run found, in a line.
@@ -92,8 +113,12 @@ pub fn one_line(summary: &Summary) -> String {
         }
     };
     format!(
-        "{} round trips, log Z {:.4} ± {:.4}, {alarms}",
-        summary.swaps.round_trips, z.bar, z.standard_error
+        "{}: {} round trips, {} {:.4} ± {:.4}, {alarms}",
+        summary.verdict.name(),
+        summary.swaps.round_trips,
+        z.name(),
+        z.bar,
+        z.standard_error
     )
 }
 
@@ -101,16 +126,21 @@ pub fn one_line(summary: &Summary) -> String {
 fn ladder(summary: &Summary) -> Table {
     let (chains, explorer) = (summary.setup.chains, &summary.moves.explorer);
     let mut rows = table(&["chain", "β", "rejected swaps", "overlap", &explorer.size, "accepted moves"]);
-    let shown = |n: usize| chains <= 12 || n < 4 || n + 4 >= chains || n.is_multiple_of(chains / 6);
+    let shown = |n: usize| {
+        chains <= 12
+            || n < 4
+            || n + 4 >= chains
+            || n.is_multiple_of(chains / 6)
+            || summary.chain_name(n).is_some()
+    };
     for n in (0..chains).filter(|&n| shown(n)) {
         let pair = |f: &dyn Fn(usize) -> f64| if n == 0 { String::new() } else { format!("{:.3}", f(n - 1)) };
         let acceptance = explorer.acceptance[n];
         let exact = acceptance.is_nan();
         rows.add_row([
-            match n {
-                0 => "0 reference".to_string(),
-                n if n + 1 == chains => format!("{n} target"),
-                n => n.to_string(),
+            match summary.chain_name(n) {
+                Some(name) => format!("{n} {name}"),
+                None => n.to_string(),
             },
             format!("{:.6}", summary.setup.schedule[n]),
             pair(&|p| summary.swaps.rejection_rates[p]),
@@ -137,14 +167,23 @@ fn key_numbers(summary: &Summary) -> Table {
         "of the round trips that the swaps allow; low: local moves are the bottleneck",
     );
     row("barrier Λ", format!("{:.3}", swaps.global_barrier), "difficulty: about 2Λ chains serve best");
-    row("log Z", format!("{:.4} ± {:.4}", z.bar, z.standard_error), "by Bennett's acceptance ratio");
+    row(&z.name(), format!("{:.4} ± {:.4}", z.bar, z.standard_error), "by Bennett's acceptance ratio");
+    for leg in swaps.legs.iter().filter(|_| swaps.legs.len() == 2) {
+        let from = if leg.reference == "anchor" { "anchor" } else { "fit" };
+        let value = format!("{:.4} ± {:.4}", leg.log_z, leg.log_z_error);
+        row(&format!("  from the {from}"), value, &format!("{} round trips", leg.round_trips));
+    }
     if let Some(truth) = z.truth {
         let off = z.deviation().map_or("unknown".into(), |off| format!("{off:+.1}"));
         row("exact log Z", format!("{truth:.4}"), &format!("the estimate is {off} standard errors off"));
     }
     let worst = if summary.molecule.is_some() { "dihedral" } else { "coordinate" };
-    let ess = summary.target_chain.ess.minimum;
-    row("smallest ESS", format!("{ess:.0}"), &format!("independent draws that the worst {worst} is worth"));
+    let (ess, of_what) = summary.fewest_draws();
+    let meaning = match &summary.goals {
+        Some(_) => format!("of the worst {worst}, {of_what}"),
+        None => format!("independent draws that the worst {worst} is worth"),
+    };
+    row("smallest ESS", format!("{ess:.0}"), &meaning);
     let cost = &summary.cost;
     row("evaluations", cost.evaluations.target.to_string(), "of the target, tuning and training included");
     let speed = format!("{:.0} /s", cost.time.iterations_per_second);

@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
-use sterna::acceleration::{Collected, FitReport, PairReport};
-use sterna::accelerator::{Accelerator, Crossing, Direction};
-use sterna::accelerators::{Identity, PerPair};
+use sterna::acceleration::{Collected, FitReport, JUDGES, PairReport, judged_rejections, partly_plain};
+use sterna::accelerator::Accelerator;
+use sterna::accelerators::Identity;
 use sterna::estimates::Seen;
 use sterna::path::AnnealingPath;
-use sterna::streams::Streams;
 use sterna::{Batch, Schedule};
 
 use crate::fit::Training;
@@ -85,9 +84,6 @@ impl Split {
     }
 }
 
-/// Journeys that judge a pair, in each direction.
-const JUDGES: usize = 1000;
-
 /// Rejection rate of every pair on held-out samples: r = E|tanh(Δ/2)|, Δ = log w(forward) − log w(backward).
 pub fn rejection_rates(
     accelerator: &dyn Accelerator,
@@ -95,28 +91,10 @@ pub fn rejection_rates(
     split: &Split,
     seed: u64,
 ) -> sterna::Result<Vec<f64>> {
-    // Not the noise of sampling, nor that of batches.
-    let streams = Streams::new(seed ^ 0x6A09_E667_F3BC_C908);
-    let crossing = Crossing { accelerator, path, schedule: split.schedule(), streams: &streams };
-    let travel = |pair: usize, direction: Direction| -> sterna::Result<Vec<f64>> {
-        let chain = if direction == Direction::Forward { pair - 1 } else { pair };
-        let starts = split.held_out(chain, JUDGES).concat();
-        let start = crossing.start(pair, direction, Batch::from_vec(path.dim(), starts))?;
-        Ok(crossing.cross(pair, direction, pair as u64, start)?.log_weight)
-    };
-    (1..=split.pairs())
-        .map(|pair| {
-            let (forward, backward) = (travel(pair, Direction::Forward)?, travel(pair, Direction::Backward)?);
-            let n = forward.len();
-            // A pair of samples of the same iteration would be correlated by the swap between them.
-            let other = (0..n).map(|i| backward[(i + n / 2) % n]);
-            let rejection = |(f, b): (&f64, f64)| {
-                let r = (0.5 * (f - b)).tanh().abs();
-                if r.is_nan() { 1.0 } else { r }
-            };
-            Ok(forward.iter().zip(other).map(rejection).sum::<f64>() / n as f64)
-        })
-        .collect()
+    let batch = |chain| Batch::from_vec(path.dim(), split.held_out(chain, JUDGES).concat());
+    let held_out: Vec<Batch> = (0..split.schedule().chains()).map(batch).collect();
+    let each = judged_rejections(accelerator, path, split.schedule(), &held_out, seed)?;
+    Ok(each.iter().map(|pair| pair.iter().sum::<f64>() / pair.len() as f64).collect())
 }
 
 /// Judges a transport pair by pair and replaces it where the plain swap does better.
@@ -151,15 +129,4 @@ pub(crate) fn guard(
     );
     report.alarms.push(("transport-replaced".into(), message));
     Ok(partly_plain(accelerator, report.pairs.iter().map(|p| p.plain).collect()))
-}
-
-/// Plain swaps on the pairs that are marked.
-pub(crate) fn partly_plain(accelerator: Arc<dyn Accelerator>, plain: Vec<bool>) -> Arc<dyn Accelerator> {
-    if plain.iter().all(|&p| p) {
-        Arc::new(Identity)
-    } else if plain.iter().any(|&p| p) {
-        Arc::new(PerPair::new(accelerator, plain))
-    } else {
-        accelerator
-    }
 }

@@ -67,6 +67,11 @@ impl GraphPath {
         path_score(beta, x, self.target.score(x).detach())
     }
 
+    /// The target's evaluations that one score takes, where it has none.
+    pub(crate) fn score_evaluations(&self) -> u64 {
+        self.target.score_evaluations()
+    }
+
     /// The target's evaluations that one derivative of its score takes.
     pub(crate) fn derivative_evaluations(&self) -> u64 {
         self.target.derivative_evaluations()

@@ -8,7 +8,7 @@ use std::f64::consts::TAU;
 use std::sync::{Arc, Mutex, Weak};
 
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal, dw4, funnel, many_well};
-use sterna::{Batch, Evaluation, Target};
+use sterna::{Batch, Differences, Evaluation, Target};
 
 use crate::graph::HostFunction;
 use crate::graph::Value;
@@ -40,6 +40,11 @@ pub trait GraphTarget: Send + Sync {
     fn score<'g>(&self, x: Value<'g>) -> Value<'g> {
         let graph = x.graph();
         graph.gradient(self.log_density(x), &[x])[0]
+    }
+
+    /// Evaluations of the target that one score takes beside its log density, where it has none.
+    fn score_evaluations(&self) -> u64 {
+        0
     }
 
     /// Evaluations of the target that one derivative of its score takes, where it is not recorded.
@@ -151,7 +156,7 @@ impl GraphTarget for Banana {
 }
 
 /// Any [`sterna::Target`] as a value: log density and score from the host, higher derivatives by central
-/// differences of the score.
+/// differences of the score, which itself is one of differences where the target has none.
 #[derive(Clone)]
 pub struct HostTarget {
     shared: Arc<Shared>,
@@ -230,6 +235,12 @@ impl GraphTarget for HostTarget {
     }
 
     /// Central differences.
+    fn score_evaluations(&self) -> u64 {
+        let target = &self.shared.target;
+        if target.has_score() { 0 } else { 1 + Differences::new(target.clone()).evaluations() }
+    }
+
+    /// Central differences.
     fn derivative_evaluations(&self) -> u64 {
         2
     }
@@ -265,6 +276,16 @@ impl Shared {
         read(out);
         Ok(())
     }
+
+    /// Scores of a target that has none.
+    fn differences(&self, rows: usize, points: &[f64], scores: &mut [f64]) -> Result<()> {
+        let dim = self.target.dim();
+        let (x, mut out) = (Batch::from_vec(dim, points.to_vec()), Evaluation::zeros(rows, dim));
+        let found = Differences::new(self.target.clone()).evaluate(&x, &mut out);
+        found.map_err(|error| Error::Host(error.to_string()))?;
+        scores.copy_from_slice(out.score.as_slice());
+        Ok(())
+    }
 }
 
 struct LogDensity {
@@ -292,6 +313,9 @@ impl HostFunction for ScoreDerivative {
     fn call(&self, rows: usize, inputs: &[&[f64]], output: &mut [f64]) -> Result<()> {
         let (x, directions) = (inputs[0], &inputs[1..]);
         let dim = self.target.dim();
+        if self.order == 0 && !self.target.shared.target.has_score() {
+            return self.target.shared.differences(rows, x, output);
+        }
         if self.order == 0 {
             return self.target.shared.evaluate(rows, x, |out| output.copy_from_slice(out.score.as_slice()));
         }

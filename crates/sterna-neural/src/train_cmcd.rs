@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
+use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, partly_plain};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Cmcd, CmcdSteps};
 use sterna::path::AnnealingPath;
@@ -14,7 +14,6 @@ use crate::cpu::Cpu;
 use crate::egnn::EgnnDriftConfig;
 use crate::fit::{Training, into_library};
 use crate::graph::{Graph, Value};
-use crate::judge::partly_plain;
 use crate::losses::{CmcdInputs, CmcdNetwork, GraphPath, Loss};
 use crate::mlp::{Hidden, MlpDriftConfig};
 use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, one_way, stored};

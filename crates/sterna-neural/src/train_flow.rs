@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
+use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, partly_plain};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::FlowAccelerator;
 use sterna::path::AnnealingPath;
@@ -13,7 +13,6 @@ use crate::conditions::{Conditioning, Conditions};
 use crate::cpu::Cpu;
 use crate::fit::{Training, into_library};
 use crate::graph::{Graph, Value};
-use crate::judge::partly_plain;
 use crate::losses::{GraphPath, Loss, check_flow_loss, flow_divergences, round_trip_loss};
 use crate::mlp::Hidden;
 use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, one_way, stored};
@@ -183,11 +182,11 @@ impl PairNetwork for TrainedFlow {
         PairBatch { journeys, rows: journeys, pair, way: Way::Forward, fields }
     }
 
-    /// The start and the end of each journey are points of the target.
-    fn cost(&self, _: &GraphPath, journeys: usize, loss: Option<Loss>) -> (u64, u64) {
+    /// The start and the end of each journey are points of the target; the loss follows its score at the end.
+    fn cost(&self, path: &GraphPath, journeys: usize, loss: Option<Loss>) -> (u64, u64) {
         let directions = if one_way(loss).is_some() { 1 } else { 2 };
         let journeys = (journeys * directions) as u64;
-        (2 * journeys, journeys)
+        ((2 + path.score_evaluations()) * journeys, journeys)
     }
 
     fn accelerator(&self, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {

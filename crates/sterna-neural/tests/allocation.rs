@@ -1,5 +1,6 @@
 //! Once a program has seen its largest batch, running it allocates nothing; nor does a training step.
 
+#[path = "all/common.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout as MemoryLayout, System};

@@ -27,7 +27,7 @@ use crate::references::{Ground, Hot};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
-use sterna::acceleration::{Acceleration, Fit};
+use sterna::acceleration::{Acceleration, Fit, Guarded};
 use sterna::path::AnnealingPath;
 use sterna::paths::Geometric;
 use sterna::run::{Run, Settings};
@@ -144,6 +144,20 @@ impl AcceleratorKind {
         self.clone().as_mut().transport()?.clone()
     }
 
+    /// The same, to be changed.
+    pub(crate) fn transport_mut(&mut self) -> Option<&mut PathBuf> {
+        self.as_mut().transport()?.as_mut()
+    }
+
+    /// So that a run goes on from any folder.
+    pub(crate) fn name_transport_from_the_root(&mut self) {
+        if let Some(path) = self.transport_mut()
+            && let Ok(absolute) = std::path::absolute(&*path)
+        {
+            *path = absolute;
+        }
+    }
+
     /// Uses this transport, or trains one; kinds that have none stay as they are.
     pub fn use_transport(&mut self, file: Option<PathBuf>) {
         if let Some(place) = self.as_mut().transport() {
@@ -192,6 +206,15 @@ fn fitted_to(hot: &Hot, fit: Arc<dyn Fit>, steps: usize) -> Result<Plan, JobErro
     // Refused here rather than after the samples have been collected.
     InternalCoordinates::new(hot.molecule.system()).map_err(|e| JobError::Config(e.to_string()))?;
     Ok(Plan::new(hot.path.clone(), Acceleration::Fitted(fit), steps))
+}
+
+/// A transport in closed form, which stays only where it is better than plain swaps.
+fn under_guard(fit: impl Fit + 'static, config: &Config) -> Arc<dyn Fit> {
+    let fit = Arc::new(fit);
+    match config.training.guard {
+        true => Arc::new(Guarded { fit, seed: config.seed }),
+        false => fit,
+    }
 }
 
 /// Transports of molecules come from no file.

@@ -7,7 +7,7 @@
 //!   lock      held while a program works on the folder; holds its process number
 //! ```
 
-use crate::config::Config;
+use crate::config::{Config, Until};
 use crate::error::JobError;
 use crate::files::{checksum, write_whole};
 use crate::summary::Times;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const MAGIC: &[u8; 8] = b"STERNA\x1a\n";
 
 /// Changes whenever the bytes of a state do.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 const HEADER: usize = 8 + 4 + 8 + 8;
 
@@ -89,12 +89,14 @@ pub fn decode(bytes: &[u8]) -> Result<(Description, &[u8]), String> {
 
 /// The first field in which two configs differ in a way that could change a bit of the result.
 ///
-/// Threads and checkpoints change nothing; the number of iterations is the one thing that may grow.
+/// Threads and checkpoints change nothing. The number of iterations may grow, and goals may be others: they say where a run
+/// ends, not what it does.
 pub fn difference(ours: &Config, theirs: &Config) -> Option<String> {
     let table = |config: &Config| -> toml::Table {
         let mut config = config.clone();
         config.threads = 0;
         config.run.iterations = 0;
+        config.run.until = Until::default();
         config.run.checkpoint_seconds = 0.0;
         toml::from_str(&config.to_toml()).expect("a config reads back")
     };

@@ -4,10 +4,12 @@
 mod map;
 mod molecule;
 mod observe;
+mod parts;
 
 pub use map::{FreeEnergyMap, PhiPsi, ResidueMap};
 pub use molecule::{Basins, Chirality, Molecule, PeptideBond, Population, WatchedSeries};
 pub use observe::{Observed, Series, observe};
+pub use parts::Apart;
 
 use crate::error::JobError;
 use crate::files::{replace, write_whole};

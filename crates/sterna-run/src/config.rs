@@ -2,8 +2,10 @@
 
 mod defaults;
 mod errors;
+mod files;
 pub(crate) mod kinds;
 mod numbers;
+mod parameters;
 mod sections;
 
 pub use crate::accelerators::AcceleratorKind;
@@ -13,6 +15,7 @@ pub use crate::references::ReferenceKind;
 pub use crate::targets::TargetKind;
 pub use defaults::Given;
 pub use numbers::Numbers;
+pub use parameters::{ParameterConfig, parameters};
 pub use sections::{
     ChainsConfig, Count, Device, NetworkConfig, OutputConfig, Preset, RunConfig, ScheduleConfig, Sight,
     TrainingConfig, Until, word,
@@ -21,8 +24,9 @@ pub use sections::{
 use crate::error::JobError;
 use crate::problem::Problem;
 use crate::targets;
+use files::Found;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use sterna::run::Settings;
 
 /// A whole config. `Config::default()` is all defaults.
@@ -52,6 +56,9 @@ pub struct Config {
     pub threads: usize,
     /// What is sampled.
     pub target: TargetKind,
+    /// Names, supports and priors of what a library computes a density of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<ParameterConfig>,
     /// Where replicas start anew.
     pub reference: ReferenceKind,
     /// The ladder.
@@ -82,6 +89,7 @@ impl Default for Config {
             seed: 1,
             threads: 0,
             target: TargetKind::default(),
+            parameters: Vec::new(),
             reference: ReferenceKind::default(),
             chains: ChainsConfig::default(),
             explorer: ExplorerKind::default(),
@@ -123,11 +131,32 @@ impl Config {
         Ok(config)
     }
 
-    /// Reads a config file; names of files in it are relative to its own folder.
+    /// Reads a config file; names of files in it are relative to its own folder. One that is not there, but in the current
+    /// folder, is taken from here, with a [note](Self::notes).
     pub fn read(path: &Path, overrides: &[(&str, &str)]) -> Result<Self, JobError> {
         let text = std::fs::read_to_string(path).map_err(JobError::file("read", path))?;
-        let config = Self::parse(&text, overrides).map_err(JobError::within(path))?;
-        Ok(config.within(path.parent().unwrap_or(Path::new(""))))
+        let mut config = Self::parse(&text, overrides).map_err(JobError::within(path))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut notes = Vec::new();
+        for name in config.files() {
+            match files::found(name, folder) {
+                Found::Beside(there) => *name = there,
+                Found::Here(note) => notes.push(note),
+            }
+        }
+        config.given.notes = notes;
+        Ok(config)
+    }
+
+    /// What a user should know of how the config was read.
+    pub fn notes(&self) -> &[String] {
+        &self.given.notes
+    }
+
+    /// Names of all files that it speaks of.
+    fn files(&mut self) -> Vec<&mut PathBuf> {
+        let transport = self.accelerator.transport_mut();
+        self.target.files().into_iter().map(|file| file.path).chain(transport).collect()
     }
 
     /// Fields of kinds that are not in use have no effect; those whose absence would surprise are errors.
@@ -149,8 +178,8 @@ impl Config {
 
     /// The same config, seen from elsewhere: relative names of files are those in `folder`.
     pub fn within(mut self, folder: &Path) -> Self {
-        for file in self.target.files() {
-            *file.path = folder.join(&*file.path);
+        for name in self.files() {
+            *name = folder.join(&*name);
         }
         self
     }
@@ -158,9 +187,9 @@ impl Config {
     /// Undoes [`within`](Self::within).
     pub fn seen_from(&self, folder: &Path) -> Self {
         let mut config = self.clone();
-        for file in config.target.files() {
-            if let Ok(name) = file.path.strip_prefix(folder) {
-                *file.path = name.to_path_buf();
+        for name in config.files() {
+            if let Ok(inside) = name.strip_prefix(folder) {
+                *name = inside.to_path_buf();
             }
         }
         config
@@ -173,7 +202,17 @@ impl Config {
 
     /// What the config says is sampled.
     pub fn problem(&self) -> Result<Problem, JobError> {
-        self.target.problem()
+        match &self.target {
+            TargetKind::Library(library) => {
+                Ok(Problem { kind: self.target.clone(), ..library.with_parameters(&self.parameters)? })
+            }
+            target if self.parameters.is_empty() => target.problem(),
+            target => Err(JobError::Belongs {
+                what: "[[parameters]]".into(),
+                to: "kind = \"library\"".into(),
+                here: format!("\"{}\"", target.kind()),
+            }),
+        }
     }
 
     /// How often an accelerator is fitted.

@@ -66,7 +66,7 @@ impl ExplorerKind {
                 return Err(JobError::of_molecules("explorer.masses = \"atoms\"", kind));
             }
         }
-        if let Some(sizes) = self.role().step_sizes().filter(|sizes| sizes.len() != settings.chains) {
+        if let Some(sizes) = self.step_sizes().filter(|sizes| sizes.len() != settings.chains) {
             let (found, chains) = (sizes.len(), settings.chains);
             return Err(JobError::Config(format!(
                 "explorer.step_size has {found} number{}; {chains} chains need {chains}",
@@ -75,6 +75,11 @@ impl ExplorerKind {
         }
         settings.explorer = self.role().moves();
         Ok(())
+    }
+
+    /// Step sizes, where there is one for each chain.
+    pub fn step_sizes(&self) -> Option<&[f64]> {
+        self.role().step_sizes()
     }
 
     /// Whether moves of a molecule have the masses of its atoms.

@@ -1,5 +1,6 @@
 //! A job: a problem, sampled as a config says, becomes a run folder.
 
+mod before;
 mod finished;
 mod folder;
 mod threads;
@@ -9,13 +10,16 @@ pub use finished::{Finished, finished, plain_samples};
 
 use crate::accelerators::{self, Plan};
 use crate::checkpoint::{self, Description, Store};
-use crate::config::{Config, Count, TargetKind};
+use crate::config::{Config, Count, RunConfig, TargetKind, Until};
 use crate::draws_file::check_names;
 use crate::draws_store::StoredDraws;
 use crate::error::JobError;
 use crate::molecules;
 use crate::problem::Problem;
+use crate::progress::Goals;
 use crate::summary::Summary;
+use crate::trial;
+use before::Before;
 use folder::Folder;
 use rayon::ThreadPool;
 use serde_json::json;
@@ -33,8 +37,8 @@ use work::Work;
 pub struct Progress {
     /// Where the run stands.
     pub stage: Stage,
-    /// Tuning rounds in all.
-    pub rounds: usize,
+    /// Tuning rounds in all, where their number is fixed; rounds that double end when they have settled.
+    pub rounds: Option<usize>,
     /// Iterations done in the stage.
     pub done: u64,
     /// Iterations of the stage.
@@ -45,6 +49,8 @@ pub struct Progress {
     pub barrier: Option<f64>,
     /// The pair that rejects most, from 0, and its rejection rate.
     pub worst_pair: Option<(usize, f64)>,
+    /// How far the goals of sampling are, where there are any.
+    pub goals: Goals,
 }
 
 /// Sees a job's progress, and may stop it.
@@ -98,6 +104,9 @@ impl Observer for () {
 pub struct Changes {
     /// Iterations of sampling in all.
     pub iterations: Option<u64>,
+    /// When it is enough: more than before, and the run goes on as if it had been so from the start; less, and it keeps what it
+    /// has and ends where it is next looked at.
+    pub until: Option<Until>,
     /// Threads.
     pub threads: Option<usize>,
 }
@@ -160,13 +169,14 @@ impl Job {
             refuse_changes(&config, &before, &folder)?;
         }
         config.run.iterations = changes.iterations.unwrap_or(config.run.iterations);
+        config.run.until = changes.until.unwrap_or(config.run.until);
         Self::planned(problem, config.within(&folder), folder, Some(stopped))
     }
 
     /// Starts, or goes on where the folder holds a run: what a program that may be started again wants.
     ///
-    /// The config must be the one that the run began with; only iterations, threads and the time between checkpoints may
-    /// change.
+    /// The config must be the one that the run began with; only iterations, goals, threads and the time between checkpoints
+    /// may change.
     pub fn start_or_resume(
         problem: Problem,
         config: Config,
@@ -182,7 +192,9 @@ impl Job {
         if ours.chains.count == Count::Auto {
             ours.chains.count = before.chains.count;
         }
-        let changes = Changes { iterations: Some(ours.run.iterations), threads: Some(ours.threads) };
+        let RunConfig { iterations, until, .. } = ours.run;
+        let changes =
+            Changes { iterations: Some(iterations), until: Some(until), threads: Some(ours.threads) };
         // Files of a molecule have other names in the folder, which holds copies of them.
         ours.target = before.target.clone();
         refuse_changes(&ours, &before, &folder)?;
@@ -190,7 +202,7 @@ impl Job {
     }
 
     fn planned(
-        problem: Problem,
+        mut problem: Problem,
         config: Config,
         folder: PathBuf,
         from: Option<Stopped>,
@@ -205,6 +217,7 @@ impl Job {
         probe.settings(&problem)?;
         let pool = threads::pool(&problem, &config)?;
         let plan = pool.install(|| accelerators::plan(&problem, &config))?;
+        problem.tried = trial::tried(&problem, &plan)?;
         let engine = accelerators::engine_maker(&problem, &config)?;
         Ok(Self { problem, config, folder, pool, plan, engine, from })
     }
@@ -229,10 +242,12 @@ impl Job {
             }
             Some(Stopped { store, checkpoint: None }) => Self { from: None, ..self }.start(store, observer),
             None => {
+                let before = Before::look(&self.folder);
                 fs::create_dir_all(&self.folder)
                     .map_err(JobError::file("create the run folder", &self.folder))?;
                 let store = Store::open(&self.folder)?;
-                Self { from: None, ..self }.start(store, observer)
+                let run = Self { from: None, ..self }.start(store, observer);
+                run.inspect_err(|error| before.restore(error))
             }
         }
     }
@@ -293,7 +308,7 @@ fn refuse_other(problem: &Problem, config: &Config, folder: &Path) -> Result<(),
     }
 }
 
-/// A run goes on as it began; only its length may grow.
+/// A run goes on as it began; only its length may grow, and its goals be others.
 fn refuse_changes(config: &Config, before: &Config, folder: &Path) -> Result<(), JobError> {
     let changed = |what: String| {
         JobError::Config(format!(
@@ -339,10 +354,11 @@ pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> 
 
 /// Runs a config in memory: the run itself and its summary.
 pub fn sample(config: &Config, observer: &mut dyn Observer) -> Result<(Run, Summary), JobError> {
-    let problem = config.problem()?;
+    let mut problem = config.problem()?;
     let config = &config.clone().settled(&problem)?;
     threads::pool(&problem, config)?.install(|| {
         let plan = accelerators::plan(&problem, config)?;
+        problem.tried = trial::tried(&problem, &plan)?;
         let engine = accelerators::engine_maker(&problem, config)?;
         let mut work = Work::begin(problem, config, plan, engine)?;
         while work.run.progress().0 != Stage::Finished && !observer.should_stop() {

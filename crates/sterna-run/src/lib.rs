@@ -18,6 +18,7 @@ pub mod fuzz;
 pub mod job;
 pub mod library;
 pub mod molecules;
+mod no_score;
 pub mod payoff;
 pub mod points_file;
 mod posterior;
@@ -31,6 +32,7 @@ pub mod stan;
 pub mod summary;
 pub mod targets;
 pub mod traces;
+pub mod trial;
 pub mod verify;
 
 pub use alarms::Alarm;

@@ -1,19 +1,30 @@
 //! `kind = "library"`: a target that lives in a shared library and speaks C. The header is `include/sterna.h`.
 //!
-//! A library may do anything, so it is first loaded and asked for one point in a process of its own: if that
-//! one crashes, this one says so and lives on.
+//! A library may do anything, so it is first loaded and asked for one point in a process of its own, and what it should write
+//! is filled beforehand with what no computation makes, call by call: what was not written is never taken for an answer.
+
+mod cube;
+mod exports;
+mod observe;
+mod probe;
+
+pub(crate) use cube::cube;
+pub use exports::Exports;
+pub(crate) use observe::observing;
+pub use probe::{probe, probe_with};
 
 use crate::error::JobError;
-use libloading::{Library, Symbol};
-use serde_json::json;
+use crate::trial::{NO_DENSITY, no_score};
+use libloading::Library;
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use sterna::{Batch, Evaluation, Streams, Target};
 
 /// The function's name where none is given.
 pub const SYMBOL: &str = "sterna_evaluate";
+
+/// The function's name where it is a likelihood, and the prior known apart.
+pub const LIKELIHOOD: &str = "sterna_log_likelihood";
 
 /// log densities and scores of `rows` points of `dim` coordinates; not 0 stops the run.
 type Evaluate = unsafe extern "C" fn(
@@ -29,21 +40,17 @@ type Evaluate = unsafe extern "C" fn(
 pub struct LibraryTarget {
     evaluate: Evaluate,
     dim: usize,
-    log_z: Option<f64>,
+    /// What else it exports.
+    exports: Exports,
+    has_score: bool,
     path: PathBuf,
     symbol: String,
     /// Keeps the code in memory.
     _library: Library,
 }
 
-/// The program that can be asked to load a library in a process of its own: see [`probe`].
-static PROBE: OnceLock<PathBuf> = OnceLock::new();
-
-/// Says which program to start, with the arguments `probe-library PATH SYMBOL [DIM]`, before a library is
-/// loaded here. Without one, libraries are loaded untried.
-pub fn probe_with(program: PathBuf) {
-    let _ = PROBE.set(program);
-}
+/// What is not written.
+const UNWRITTEN: u64 = 0x7ff8_756e_7772_6974;
 
 fn wrong(path: &Path, what: impl std::fmt::Display) -> JobError {
     JobError::Config(format!("target.library = {:?}: {what}", path.display().to_string()))
@@ -58,9 +65,7 @@ impl LibraryTarget {
             return Err(wrong(&path, "there is no such file"));
         }
         let symbol = symbol.unwrap_or(SYMBOL);
-        if let Some(program) = PROBE.get() {
-            try_elsewhere(program, &path, symbol, dim)?;
-        }
+        probe::try_elsewhere(&path, symbol, dim)?;
         Self::open(&path, symbol, dim)
     }
 
@@ -68,6 +73,8 @@ impl LibraryTarget {
         // SAFETY: loading runs the library's own code, which its user vouches for and which was tried.
         let library =
             unsafe { Library::new(path) }.map_err(|e| wrong(path, format_args!("cannot load: {e}")))?;
+        let exports = Exports::of(&library, path)?;
+        let symbol = if symbol == SYMBOL && exports.is_likelihood_alone { LIKELIHOOD } else { symbol };
         // SAFETY: the header says what this function is.
         let evaluate = unsafe { library.get::<Evaluate>(symbol.as_bytes()) };
         let evaluate = *evaluate.map_err(|e| {
@@ -76,13 +83,8 @@ impl LibraryTarget {
                 format_args!("it exports no function `{symbol}` ({e}); name another with target.symbol"),
             )
         })?;
-        // SAFETY: the header says what these functions are; without them nothing is called.
-        let (own_dim, log_z) = unsafe {
-            let dim: Option<Symbol<unsafe extern "C" fn() -> usize>> = library.get(b"sterna_dim").ok();
-            let log_z: Option<Symbol<unsafe extern "C" fn() -> f64>> = library.get(b"sterna_log_z").ok();
-            (dim.map(|f| f()), log_z.map(|f| f()))
-        };
-        let dim = match (dim, own_dim) {
+        let values = exports.parameters.as_ref().map(|all| all.iter().map(|p| p.size).sum());
+        let dim = match (dim, exports.dim.or(values)) {
             (Some(given), Some(own)) if given != own => {
                 return Err(wrong(path, format_args!("it has dimension {own}, but target.dim = {given}")));
             }
@@ -95,8 +97,35 @@ impl LibraryTarget {
             let most = Streams::MOST_NORMALS;
             return Err(wrong(path, format_args!("a dimension of {dim} is impossible: 1 to {most} are")));
         }
-        let log_z = log_z.filter(|z| z.is_finite());
-        Ok(Self { evaluate, dim, log_z, path: path.into(), symbol: symbol.into(), _library: library })
+        if let Some(values) = values.filter(|values| *values != dim) {
+            let what = format_args!("`sterna_names` names {values} values, but its dimension is {dim}");
+            return Err(wrong(path, what));
+        }
+        let has_score = exports.has_score;
+        Ok(Self {
+            evaluate,
+            dim,
+            exports,
+            has_score,
+            path: path.into(),
+            symbol: symbol.into(),
+            _library: library,
+        })
+    }
+
+    /// What it exports beside the function.
+    pub fn exports(&self) -> &Exports {
+        &self.exports
+    }
+
+    /// Whether what it computes is a likelihood.
+    pub fn is_likelihood(&self) -> bool {
+        self.symbol == LIKELIHOOD
+    }
+
+    /// The same, whose scores nobody believes.
+    pub fn without_score(self) -> Self {
+        Self { has_score: false, ..self }
     }
 
     /// Calls the function for whole rows.
@@ -117,6 +146,24 @@ impl LibraryTarget {
     }
 }
 
+impl LibraryTarget {
+    /// Whether all is there that should be; where there is no density, nobody asks for its score.
+    fn check_written(&self, out: &Evaluation) -> sterna::Result<()> {
+        let unwritten = |x: &f64| x.to_bits() == UNWRITTEN;
+        let what = if out.log_density.iter().any(unwritten) {
+            NO_DENSITY.to_string()
+        } else {
+            let known = out.log_density.iter().zip(out.score.iter_rows()).filter(|(l, _)| l.is_finite());
+            match known.filter_map(|(_, score)| score.iter().position(unwritten)).next() {
+                Some(coordinate) => no_score(coordinate),
+                None => return Ok(()),
+            }
+        };
+        let (symbol, path) = (&self.symbol, self.path.display());
+        Err(sterna::Error::Target(format!("`{symbol}` of {path}: {what}").into()))
+    }
+}
+
 impl Target for LibraryTarget {
     fn dim(&self) -> usize {
         self.dim
@@ -130,9 +177,16 @@ impl Target for LibraryTarget {
         if x.rows() == 0 {
             return Ok(());
         }
+        out.log_density.fill(f64::from_bits(UNWRITTEN));
+        if self.has_score {
+            out.score.as_mut_slice().fill(f64::from_bits(UNWRITTEN));
+        }
         let code = self.call(x.as_slice(), &mut out.log_density, out.score.as_mut_slice());
         if code == 0 {
-            return Ok(());
+            if !self.has_score {
+                out.score.as_mut_slice().fill(0.0);
+            }
+            return self.check_written(out);
         }
         // Row by row, to name the point.
         let mut score = vec![0.0; self.dim];
@@ -145,51 +199,20 @@ impl Target for LibraryTarget {
         Err(sterna::Error::Target(format!("`{symbol}` of {path} returned {code} at {at}").into()))
     }
 
+    fn has_score(&self) -> bool {
+        self.has_score
+    }
+
     fn log_z(&self) -> Option<f64> {
-        self.log_z
+        self.exports.log_z
     }
-}
-
-/// Loads a library in another process and evaluates one point there.
-fn try_elsewhere(program: &Path, path: &Path, symbol: &str, dim: Option<usize>) -> Result<(), JobError> {
-    let mut command = Command::new(program);
-    command.arg("probe-library").arg(path).arg(symbol).args(dim.map(|d| d.to_string()));
-    let output = command.stdin(Stdio::null()).output().map_err(JobError::file("start", program))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&output.status) {
-        let loaded = String::from_utf8_lossy(&output.stdout).contains(LOADED);
-        let when = if loaded { "when it evaluated the origin" } else { "when it was loaded" };
-        let what = format!("it crashed {when}, with signal {signal}{}", crate::process::signal_name(signal));
-        return Err(wrong(path, what + if errors.is_empty() { "" } else { ":\n" } + errors.trim_end()));
-    }
-    match errors.trim().strip_prefix("error: ") {
-        Some(message) => Err(JobError::Config(message.into())),
-        None => Err(wrong(path, format_args!("it ended the program that tried it ({})", output.status))),
-    }
-}
-
-const LOADED: &str = "loaded";
-
-/// What the other process does: says when the library is loaded, then evaluates the origin.
-pub fn probe(path: &Path, symbol: &str, dim: Option<usize>) -> Result<(), JobError> {
-    use std::io::Write;
-    let target = LibraryTarget::open(path, symbol, dim)?;
-    println!("{}", json!({LOADED: true, "dim": target.dim}));
-    let _ = std::io::stdout().flush();
-    // A failure at the origin is the target's business: it may be nowhere near its support.
-    target.call(&vec![0.0; target.dim], &mut [0.0], &mut vec![0.0; target.dim]);
-    Ok(())
 }
 
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    unsafe extern "C" fn nothing(_: usize, _: usize, _: *const f64, _: *mut f64, _: *mut f64) -> c_int {
+    extern "C" fn nothing(_: usize, _: usize, _: *const f64, _: *mut f64, _: *mut f64) -> c_int {
         0
     }
 
@@ -197,7 +220,8 @@ mod tests {
         LibraryTarget {
             evaluate: nothing,
             dim: 2,
-            log_z: None,
+            exports: Exports::default(),
+            has_score: true,
             path: "none".into(),
             symbol: "nothing".into(),
             _library: libloading::os::unix::Library::this().into(),
@@ -207,7 +231,8 @@ mod tests {
     #[test]
     fn points_of_another_dimension_are_refused() {
         let x = Batch::zeros(3, 2);
-        assert!(target().evaluate(&x, &mut Evaluation::zeros(3, 2)).is_ok());
+        let error = target().evaluate(&x, &mut Evaluation::zeros(3, 2)).unwrap_err().to_string();
+        assert!(error.contains("without having written the log density"), "{error}");
         assert!(target().evaluate(&Batch::zeros(3, 4), &mut Evaluation::zeros(3, 4)).is_err());
         assert!(target().evaluate(&x, &mut Evaluation::zeros(3, 1)).is_err());
     }

@@ -89,7 +89,7 @@ impl Costs {
         let (t, w) = (self.iterations, self.worth());
         let saved = t * (w * self.evaluations[0] - self.evaluations[1]) - self.making.0;
         let lost = self.making.1 + t * (self.seconds[1] - w * self.seconds[0]);
-        (saved > 0.0).then(|| lost / saved)
+        (w > 1.0 && saved > 0.0).then(|| lost / saved)
     }
 
     /// Cost of one target evaluation, with what moves and swaps cost beside it: asking the target for its own time
@@ -107,10 +107,11 @@ impl Costs {
         }
     }
 
-    /// m = T (w c₀ − c₁).
+    /// m = T (w c₀ − c₁). What makes no more round trips than plain swaps never pays, however their seconds compare: those
+    /// of collecting samples are dearer than those of plain sampling.
     fn iterations_to_pay(&self) -> Option<f64> {
         let saved = self.worth() * self.seconds[0] - self.seconds[1];
-        (saved > 0.0).then(|| self.making.1 / saved)
+        (self.worth() > 1.0 && saved > 0.0).then(|| self.making.1 / saved)
     }
 }
 
@@ -172,6 +173,9 @@ impl Payoff {
                 "At the present {now} an evaluation, the transport pays for itself after {} iterations",
                 count(n.ceil() as u64)
             ),
+            None if self.sampling.per_iteration <= self.plain.per_iteration => {
+                return "Plain swaps make as many round trips as the transport: it does not pay.".into();
+            }
             None => {
                 format!("At the present {now} an evaluation, plain swaps make more round trips per second")
             }
@@ -237,6 +241,9 @@ mod tests {
         let slow = Costs { rate: [0.1, 0.1], ..COSTS };
         assert_eq!(slow.dearer(), None);
         assert_eq!(slow.iterations_to_pay(), None);
+        // Fewer round trips, whatever a plain iteration cost beside them.
+        let worse = Costs { rate: [0.1, 0.05], seconds: [9e-5, 1e-5], evaluations: [90.0, 10.0], ..COSTS };
+        assert_eq!((worse.dearer(), worse.iterations_to_pay()), (None, None));
         let short = Costs { iterations: 10.0, ..COSTS };
         assert_eq!(short.dearer(), None);
     }
@@ -256,7 +263,9 @@ mod tests {
         let sentence = payoff.sentence(&pays);
         assert!(sentence.contains("2.0 µs") && sentence.contains("1,234,568 iterations"), "{sentence}");
         let never = BreakEven { evaluation_cost_s: None, iterations: None };
-        assert!(payoff.sentence(&never).contains("too short"));
+        assert!(payoff.sentence(&never).contains("does not pay"));
+        let sampling = Yield { per_iteration: 0.2, ..each };
+        assert!(Payoff { sampling, ..payoff }.sentence(&never).contains("too short"));
         assert_eq!(duration(1.23e-7), "123 ns");
         assert_eq!(duration(1.23e-6), "1.2 µs");
     }

@@ -36,4 +36,8 @@ impl Target for Posterior {
         });
         Ok(())
     }
+
+    fn has_score(&self) -> bool {
+        self.likelihood.has_score()
+    }
 }

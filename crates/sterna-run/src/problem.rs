@@ -4,10 +4,13 @@ use crate::config::TargetKind;
 use crate::error::JobError;
 use crate::posterior::Posterior;
 use crate::targets::Own;
+use crate::trial::Tried;
 use std::fmt;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::paths::Reference;
+use sterna::priors::{Cube, Independent};
+use sterna::supports::{Constrained, Parameters};
 use sterna::transport::Drift;
 use sterna_molecule::Molecule;
 use sterna_neural::{GraphTarget, Particles, host_target};
@@ -45,8 +48,10 @@ pub struct Problem {
     pub exact_drift: Option<Arc<dyn Drift>>,
     /// The molecule that it is.
     pub molecule: Option<Arc<Molecule>>,
-    /// What the target complained of when it was tried, to be told where a run finds no point to start from.
-    pub complaint: Option<String>,
+    /// What its trial found, once it was tried.
+    pub tried: Tried,
+    /// What the target says of a point where it has no density, if it can tell.
+    pub says: Option<Arc<Says>>,
 }
 
 /// From the coordinates that are sampled, which are free, to the values that people speak of: within bounds, in order,
@@ -117,6 +122,14 @@ impl Parameter {
         Self { name: name.into(), shape: shape.into(), first: 0 }
     }
 
+    /// That of values with a support; a single one has its name alone.
+    pub(crate) fn supported(parameter: &sterna::supports::Parameter) -> Self {
+        match parameter.size {
+            1 => Self::scalar(&parameter.name),
+            size => Self::vector(&parameter.name, size),
+        }
+    }
+
     /// Counts places from another number than 0, as those do that count from 1.
     pub fn counted_from(self, first: usize) -> Self {
         Self { first, ..self }
@@ -158,6 +171,29 @@ impl<T: Into<String>> From<T> for Parameter {
     }
 }
 
+/// The values of a likelihood in the cube.
+struct InCube<T, F>(Arc<Cube<T, F>>);
+
+impl<T: Target, F: Fn(&[f64], &mut [f64]) + Send + Sync> Constrain for InCube<T, F> {
+    fn values(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn constrain(&self, point: &[f64], values: &mut [f64]) {
+        self.0.values(point, values);
+    }
+}
+
+impl Constrain for Parameters {
+    fn values(&self) -> usize {
+        Parameters::values(self)
+    }
+
+    fn constrain(&self, point: &[f64], values: &mut [f64]) {
+        Parameters::constrain(self, point, values);
+    }
+}
+
 /// A normal with a mean and a standard deviation of each coordinate.
 ///
 /// ```
@@ -179,6 +215,9 @@ pub struct NormalReference {
 
 /// A function of a point.
 pub type Function = dyn Fn(&[f64]) -> f64 + Send + Sync;
+
+/// Why a point has no density, in the target's own words.
+pub type Says = dyn Fn(&[f64]) -> Option<String> + Send + Sync;
 
 /// A function of a point that is kept of each draw.
 #[derive(Clone)]
@@ -209,7 +248,8 @@ impl Problem {
             particles: None,
             exact_drift: None,
             molecule: None,
-            complaint: None,
+            tried: Tried::default(),
+            says: None,
         }
     }
 
@@ -236,6 +276,80 @@ impl Problem {
         }
         let target = Posterior { likelihood: Arc::new(likelihood), prior: prior.clone() };
         Ok(Self { prior: Some(prior), ..Self::new(target) })
+    }
+
+    /// A posterior, from its log likelihood in the values of parameters and their laws: chain 0 draws from the prior, the path tempers
+    /// the likelihood, and log Z is the log evidence.
+    ///
+    /// ```
+    /// use sterna::priors::Independent;
+    /// use sterna::targets::Normal;
+    /// use sterna_run::Problem;
+    ///
+    /// // A width, measured as 2 ± ½.
+    /// let prior = Independent::new([("width", 1, "half-normal(3)".parse()?)])?;
+    /// let problem = Problem::posterior(Normal::new(vec![2.0], vec![4.0]), prior)?;
+    /// assert_eq!(problem.value_names(), ["width"]);
+    /// # Ok::<(), sterna_run::JobError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the likelihood is of another number of values.
+    pub fn posterior(likelihood: impl Target + 'static, prior: Independent) -> Result<Self, JobError> {
+        let parameters = prior.parameters().clone();
+        let likelihood = Constrained::new(parameters.clone(), likelihood)?.without_volume();
+        Ok(Self::from_likelihood(likelihood, Reference::prior(prior))?.speaking_of(parameters))
+    }
+
+    /// A posterior, from its log likelihood in values and the transform that makes these of points of the unit cube, as nested samplers
+    /// have it. Coordinates are normals whose distribution function leads to the cube; no score is known.
+    ///
+    /// ```
+    /// use sterna::targets::Normal;
+    /// use sterna_run::Problem;
+    ///
+    /// // A location within ±10, measured as 1 ± ½.
+    /// let to_values = |cube: &[f64], values: &mut [f64]| values[0] = 20.0 * cube[0] - 10.0;
+    /// let problem = Problem::from_prior_transform(Normal::new(vec![1.0], vec![4.0]), to_values, ["location"]);
+    /// assert!(!problem.target.has_score());
+    /// ```
+    pub fn from_prior_transform<P: Into<Parameter>>(
+        likelihood: impl Target + 'static,
+        transform: impl Fn(&[f64], &mut [f64]) + Send + Sync + 'static,
+        parameters: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let cube = Arc::new(Cube::new(likelihood, transform));
+        let prior = Reference::standard_normal(cube.dim());
+        let target = Posterior { likelihood: cube.clone(), prior: prior.clone() };
+        Self { prior: Some(prior), ..Self::new(target) }.with_values(InCube(cube), parameters)
+    }
+
+    /// A density in parameters with supports: free coordinates are sampled, and draws, summary and report are of the
+    /// parameters' values, by their names.
+    ///
+    /// ```
+    /// use sterna::supports::{Constrained, Parameters, Support};
+    /// use sterna_run::Problem;
+    ///
+    /// // Counts of three kinds, with uniform shares.
+    /// let parameters = Parameters::new([("share", 3, Support::Simplex).into()])?;
+    /// let problem = Problem::constrained(Constrained::row_by_row(parameters, |share, gradient| {
+    ///     let counts = [4.0, 1.0, 2.0];
+    ///     (0..3).for_each(|k| gradient[k] = counts[k] / share[k]);
+    ///     (0..3).map(|k| counts[k] * share[k].ln()).sum()
+    /// }));
+    /// assert_eq!((problem.dim(), problem.value_names().len()), (2, 3));
+    /// # Ok::<(), sterna::Error>(())
+    /// ```
+    pub fn constrained<T: Target + 'static>(target: Constrained<T>) -> Self {
+        let parameters = target.parameters().clone();
+        Self::new(target).speaking_of(parameters)
+    }
+
+    /// Values and names of parameters with supports.
+    fn speaking_of(self, parameters: Parameters) -> Self {
+        let names: Vec<Parameter> = parameters.each().iter().map(Parameter::supported).collect();
+        self.with_values(parameters, names)
     }
 
     /// A target that is a graph as well.
@@ -273,13 +387,22 @@ impl Problem {
         self
     }
 
-    /// Keeps a function of each draw: a variable of draws.nc, and its mean in the summary.
+    /// Keeps a function of each draw: a variable of draws.nc, and its mean in the summary. It gets the coordinates of a point, or
+    /// its values where the problem speaks of some, which are to be said before.
     pub fn observe(
         mut self,
         name: impl Into<String>,
         value: impl Fn(&[f64]) -> f64 + Send + Sync + 'static,
     ) -> Self {
-        self.observables.push(Observable { name: name.into(), value: Arc::new(value) });
+        let value: Arc<Function> = match self.values.clone() {
+            None => Arc::new(value),
+            Some(values) => Arc::new(move |point| {
+                let mut of_point = vec![0.0; values.values()];
+                values.constrain(point, &mut of_point);
+                value(&of_point)
+            }),
+        };
+        self.observables.push(Observable { name: name.into(), value });
         self
     }
 

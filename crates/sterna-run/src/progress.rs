@@ -1,5 +1,9 @@
 //! How far a run has come: for the bar, for piped lines, and for watchers in another shell (`progress.json`).
 
+mod goals;
+
+pub use goals::{Goal, Goals};
+
 use crate::error::JobError;
 use crate::files::write_in_passing;
 use crate::job::{Observer, Progress};
@@ -13,20 +17,21 @@ use sterna::run::{Run, Stage};
 const FILE: &str = "progress.json";
 
 impl Progress {
-    /// Where a run stands.
-    pub fn of(run: &Run) -> Self {
+    /// Where a run stands, on its way to these goals.
+    pub fn of(run: &Run, goals: Goals) -> Self {
         let (stage, done, total) = run.progress();
         let rates = run.rejection_rates_so_far();
         let known = rates.iter().all(|rate| rate.is_finite());
         let worst = rates.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
         Self {
             stage,
-            rounds: run.settings().rounds,
+            rounds: run.settings().fit.is_none().then_some(run.settings().rounds),
             done,
             total,
             round_trips: run.round_trips(),
             barrier: known.then(|| rates.iter().sum()),
             worst_pair: worst.filter(|_| known),
+            goals,
         }
     }
 }
@@ -48,16 +53,20 @@ pub struct Snapshot {
     pub barrier: Option<f64>,
     /// The pair that rejects most, from 0, and its rejection rate.
     pub worst_pair: Option<(usize, f64)>,
+    /// How far the goals of sampling are.
+    #[serde(default)]
+    pub goals: Goals,
 }
 
 impl Snapshot {
-    /// Seconds until the end of the stage, at the present rate.
+    /// Seconds until the end of the stage, at the present rate, or until all minutes are over.
     pub fn left_s(&self) -> Option<f64> {
         let left = self.total.saturating_sub(self.done) as f64 / self.rate;
-        (self.total > 0 && left.is_finite()).then_some(left)
+        let at_this_rate = (self.total > 0 && left.is_finite()).then_some(left);
+        [at_this_rate, self.goals.seconds_left()].into_iter().flatten().reduce(f64::min)
     }
 
-    /// Rate, time left, round trips, Λ and the worst pair, as far as they are known.
+    /// Rate, time left, goals, round trips, Λ and the worst pair, as far as they are known.
     pub fn details(&self) -> String {
         let mut parts = Vec::new();
         if self.rate > 0.0 {
@@ -71,6 +80,7 @@ impl Snapshot {
                 _ => format!("{} h {:02} min left", whole / 3600, whole / 60 % 60),
             });
         }
+        parts.extend(self.goals.phrases());
         parts.push(format!(
             "{} round trip{}",
             self.round_trips,
@@ -95,18 +105,25 @@ pub struct StageClock {
 impl StageClock {
     /// The snapshot of some progress; none once all is done.
     pub fn snapshot(&mut self, progress: &Progress) -> Option<Snapshot> {
-        // Tuning is one stage over all its rounds.
+        // Tuning is one stage over all its rounds. Nobody knows how many there will be where they double.
         let (stage, done, total) = match progress.stage {
             Stage::Climbing => ("climbing", progress.done, progress.total),
             Stage::Tuning(round) | Stage::Retuning(round) => (
                 if matches!(progress.stage, Stage::Tuning(_)) { "tuning" } else { "retuning" },
-                round as u64 * progress.total + progress.done,
-                progress.rounds as u64 * progress.total,
+                match progress.rounds {
+                    Some(_) => round as u64 * progress.total,
+                    None => progress.total - (progress.total >> round),
+                } + progress.done,
+                progress.rounds.map_or(0, |rounds| rounds as u64 * progress.total),
             ),
             Stage::Collecting => ("collecting", progress.done, progress.total),
             Stage::Fitting => ("training", progress.done, progress.total),
             Stage::BurnIn => ("burn-in", progress.done, progress.total),
-            Stage::Sampling => ("sampling", progress.done, progress.total),
+            // With goals, to where they are likely reached; before anyone has looked, nobody knows.
+            Stage::Sampling if progress.goals == Goals::default() => {
+                ("sampling", progress.done, progress.total)
+            }
+            Stage::Sampling => ("sampling", progress.done, progress.goals.expected.unwrap_or(0)),
             Stage::Finished => return None,
         };
         // A stage entered again, or a run taken up in its midst, has its own beginning.
@@ -125,6 +142,7 @@ impl StageClock {
             round_trips: progress.round_trips,
             barrier: progress.barrier,
             worst_pair: progress.worst_pair,
+            goals: progress.goals,
         })
     }
 }
@@ -254,12 +272,13 @@ mod tests {
     fn progress(stage: Stage, done: u64) -> Progress {
         Progress {
             stage,
-            rounds: 4,
+            rounds: Some(4),
             done,
             total: 100,
             round_trips: 3,
             barrier: Some(1.5),
             worst_pair: Some((2, 0.61)),
+            goals: Goals::default(),
         }
     }
 
@@ -271,6 +290,23 @@ mod tests {
         let at = clock.snapshot(&progress(Stage::Fitting, 7)).unwrap();
         assert_eq!((at.stage.as_str(), at.done, at.total), ("training", 7, 100));
         assert!(clock.snapshot(&progress(Stage::Finished, 0)).is_none());
+        // Rounds of 25, 50, 100 iterations and so on.
+        let doubling = Progress { rounds: None, ..progress(Stage::Tuning(2), 50) };
+        let at = clock.snapshot(&doubling).unwrap();
+        assert_eq!((at.done, at.total), (125, 0));
+    }
+
+    #[test]
+    fn sampling_with_goals_ends_where_they_are_likely_reached() {
+        let minutes = Some(Goal { reached: 1.0, wanted: 1.5 });
+        let goals = Goals { minutes, expected: Some(400), ..Goals::default() };
+        let mut clock = StageClock::default();
+        let mut at = clock.snapshot(&Progress { goals, ..progress(Stage::Sampling, 80) }).unwrap();
+        assert_eq!((at.done, at.total), (80, 400));
+        for (rate, left) in [(8.0, 30.0), (32.0, 10.0), (0.0, 30.0)] {
+            at.rate = rate;
+            assert_eq!(at.left_s(), Some(left));
+        }
     }
 
     #[test]
@@ -283,6 +319,7 @@ mod tests {
             round_trips: 3,
             barrier: Some(1.5),
             worst_pair: Some((2, 0.61)),
+            goals: Goals::default(),
         };
         assert_eq!(snapshot.details(), "50/s, 20 s left, 3 round trips, Λ 1.50, worst pair 2–3: 61%");
         snapshot = Snapshot { stage: "training".into(), round_trips: 1, ..Snapshot::default() };

@@ -123,7 +123,7 @@ fn subtitle(folder: &Folder) -> String {
 
 fn verdict_html(summary: &Summary) -> String {
     let mut out = String::new();
-    for sentence in verdict::verdict(summary) {
+    for sentence in std::iter::once(verdict::judgement(summary)).chain(verdict::verdict(summary)) {
         let _ = write!(
             out,
             "<li class=\"{}\"><span class=\"sign\" aria-hidden=\"true\">{}</span><div><strong>{}</strong><p>{}</p></div></li>",
@@ -138,12 +138,14 @@ fn verdict_html(summary: &Summary) -> String {
 
 fn key_numbers(summary: &Summary) -> String {
     let (swaps, z) = (&summary.swaps, &summary.log_z);
+    let (draws, of_what) = summary.fewest_draws();
+    let log_z = z.name();
     let tiles = [
         ("round trips", count(swaps.round_trips), "there and back"),
         ("efficiency", percent(swaps.exploration_efficiency), "of what the swaps allow"),
         ("barrier Λ", number(swaps.global_barrier), "sum of rejections"),
-        ("log Z", with_error(z.bar, z.standard_error), "by Bennett's ratio"),
-        ("smallest ESS", number(summary.target_chain.ess.minimum.round()), "effective draws, at least"),
+        (log_z.as_str(), with_error(z.bar, z.standard_error), "by Bennett's ratio"),
+        ("smallest ESS", number(draws.round()), of_what.as_str()),
         ("speed", format!("{}/s", number(summary.cost.time.iterations_per_second.round())), "iterations"),
     ];
     let mut out = String::new();
@@ -155,12 +157,15 @@ fn key_numbers(summary: &Summary) -> String {
 
 fn alarms(summary: &Summary) -> String {
     if summary.alarms.is_empty() {
-        return "<p class=\"quiet\" id=\"alarms\">No alarms.</p>".into();
+        let note = summary.reference.as_ref().and_then(|reference| reference.note.as_ref());
+        let note = note.map_or(String::new(), |note| format!(" But {}.", escape(note)));
+        return format!("<p class=\"quiet\" id=\"alarms\">No alarms.{note}</p>");
     }
     let mut out = String::from("<section id=\"alarms\" class=\"alarms\"><h2>Alarms</h2><dl>");
     for alarm in &summary.alarms {
         let (code, message) = (escape(alarm.code.name()), escape(&alarm.message));
-        let _ = write!(out, "<dt><code>{code}</code></dt><dd>{message}</dd>");
+        let class = alarm.code.class().word();
+        let _ = write!(out, "<dt><code>{code}</code> <span>{class}</span></dt><dd>{message}</dd>");
     }
     out + "</dl></section>"
 }

@@ -4,11 +4,12 @@
 //! A library holds one model; with data it becomes an instance, which nothing changes afterwards. Stan keeps the tape of
 //! its derivatives apart for each thread if it was compiled with `STAN_THREADS`; calls of a library without it take turns.
 
+pub mod compile;
 mod interface;
 mod names;
 
 use crate::error::JobError;
-use crate::problem::{Constrain, Problem};
+use crate::problem::{Constrain, Problem, Says};
 use crate::targets::Data;
 use interface::{Functions, Instance};
 use names::Names;
@@ -24,12 +25,15 @@ static TURN: Mutex<()> = Mutex::new(());
 /// A model with its data.
 ///
 /// Its log density is Stan's, without constants that the model's `~` drops and with the volume of the change to free
-/// parameters. Where the model throws, there is no density.
+/// parameters. Where the model throws, it is NaN: a point that is rejected and counted, of which the model can tell why.
 pub struct StanModel {
     functions: Functions,
     instance: *mut Instance,
     dim: usize,
     names: Names,
+    /// How many of the values are of declared parameters; those of transformed ones and generated quantities follow.
+    declared: usize,
+    seed: u32,
     takes_turns: bool,
     path: PathBuf,
 }
@@ -45,36 +49,49 @@ fn wrong(path: &Path, what: impl std::fmt::Display) -> JobError {
 }
 
 impl StanModel {
-    /// Loads a library and makes its model with data.
-    pub fn load(path: &Path, data: Option<&Data>, seed: u32) -> Result<Self, JobError> {
-        if path.extension().is_some_and(|ending| ending == "stan") {
-            return Err(wrong(path, HOW_TO_COMPILE));
-        }
+    /// Loads a library and makes its model with data; its values are those of declared parameters, and of `all` that the
+    /// model makes of them if it is asked to.
+    pub fn load(path: &Path, data: Option<&Data>, seed: u32, all: bool) -> Result<Self, JobError> {
         let path = std::path::absolute(path).map_err(JobError::file("find", path))?;
         if !path.is_file() {
             return Err(wrong(&path, "there is no such file"));
         }
         let functions = Functions::load(&path).map_err(|what| wrong(&path, what))?;
         let instance = construct(&functions, &path, data, seed)?;
-        let mut model =
-            Self { functions, instance, dim: 0, names: Names::default(), takes_turns: true, path };
+        let mut model = Self {
+            functions,
+            instance,
+            dim: 0,
+            names: Names::default(),
+            declared: 0,
+            seed,
+            takes_turns: true,
+            path,
+        };
+        let generated = all && model.functions.generates();
         // SAFETY: the instance was just made by the same library.
         (model.takes_turns, model.names) = unsafe {
-            let info = interface::text((model.functions.model_info)(instance));
-            let names = interface::text((model.functions.param_names)(instance, false, false));
-            (!info.contains("STAN_THREADS=true"), Names::parse(&names))
+            // Without a word about threads, it is taken to know none.
+            let info = model.functions.model_info.map(|info| interface::text(info(instance)));
+            let knows_threads = info.is_some_and(|info| info.contains("STAN_THREADS=true"));
+            let names = interface::text((model.functions.param_names)(instance, all, generated));
+            (!knows_threads, Names::parse(&names))
         };
         // SAFETY: as above.
-        let (free, declared) = unsafe {
+        let [free, declared, values] = unsafe {
             let functions = &model.functions;
-            ((functions.param_unc_num)(instance), (functions.param_num)(instance, false, false))
+            let count = functions.param_num;
+            [
+                (functions.param_unc_num)(instance),
+                count(instance, false, false),
+                count(instance, all, generated),
+            ]
         };
         model.dim = usize::try_from(free).unwrap_or(0);
-        if usize::try_from(declared) != Ok(model.names.order.len()) {
-            return Err(wrong(
-                &model.path,
-                format_args!("it has {declared} parameters, but not as many names"),
-            ));
+        model.declared = usize::try_from(declared).unwrap_or(0);
+        if usize::try_from(values) != Ok(model.names.order.len()) || model.declared > model.names.order.len()
+        {
+            return Err(wrong(&model.path, format_args!("it has {values} values, but not as many names")));
         }
         if model.dim == 0 || model.dim > Streams::MOST_NORMALS {
             let most = Streams::MOST_NORMALS;
@@ -92,22 +109,20 @@ impl StanModel {
     /// What is sampled: the free parameters, while draws and means are of the declared ones.
     pub fn problem(self) -> Problem {
         let model = Arc::new(self);
-        let (parameters, complaint) = (model.names.parameters.clone(), model.complaint());
-        Problem { complaint, values: Some(model.clone()), ..Problem::shared(model) }.named(parameters)
+        let (parameters, says) = (model.names.parameters.clone(), model.clone());
+        let says: Arc<Says> = Arc::new(move |point| says.says(point));
+        Problem { says: Some(says), values: Some(model.clone()), ..Problem::shared(model) }.named(parameters)
     }
 
-    /// What the model says at the origin if it throws there.
-    fn complaint(&self) -> Option<String> {
-        let origin = vec![0.0; self.dim];
+    /// What the model says at a point if it throws there.
+    fn says(&self, point: &[f64]) -> Option<String> {
         let (mut log_density, mut score) = (0.0, vec![0.0; self.dim]);
         let mut message = ptr::null_mut();
         let _turn = self.turn();
-        let code = self.gradient(&origin, &mut log_density, &mut score, &mut message);
+        let code = self.gradient(point, &mut log_density, &mut score, &mut message);
         // SAFETY: a message is the library's own and freed once.
         let said = unsafe { self.functions.take(message) };
-        (code != 0).then(|| {
-            format!("at the origin of its free parameters the model of {} says: {said}", self.path.display())
-        })
+        (code != 0).then_some(said)
     }
 
     /// The right to call a library that knows no threads; others need none.
@@ -137,11 +152,6 @@ impl StanModel {
         }
     }
 }
-
-/// What a person does about a model in source.
-const HOW_TO_COMPILE: &str = "this is a model's source, and a compiled one is needed: BridgeStan makes it, in Python by \
-    bridgestan.compile_model(\"model.stan\", make_args=[\"STAN_THREADS=true\"]), or in its folder by \
-    make STAN_THREADS=true /where/it/is/model_model.so; then give target.model = \"model_model.so\"";
 
 /// The model with its data, or what Stan says against them.
 fn construct(
@@ -186,12 +196,41 @@ impl Target for StanModel {
         for row in 0..x.rows() {
             let (log_density, score) = (&mut out.log_density[row], out.score.row_mut(row));
             if self.gradient(x.row(row), log_density, score, ptr::null_mut()) != 0 {
-                *log_density = f64::NEG_INFINITY;
+                *log_density = f64::NAN;
                 score.fill(0.0);
             }
         }
         Ok(())
     }
+}
+
+impl StanModel {
+    /// Values in Stan's order, of declared parameters, and if asked for of transformed ones and of generated quantities. Whether
+    /// the model did not throw.
+    ///
+    /// Random numbers of generated quantities follow from the point: the same draw has the same ones, whoever asks.
+    fn write_values(&self, point: &[f64], [transformed, generated]: [bool; 2], values: &mut [f64]) -> bool {
+        let mut call = |generator| {
+            let (x, out, nothing) = (point.as_ptr(), values.as_mut_ptr(), ptr::null_mut());
+            let constrain = self.functions.param_constrain;
+            // SAFETY: the slices have the lengths that the library was asked for, as `constrain` has checked, and live through
+            // the call; there is a generator where one is needed, and no message is asked for.
+            unsafe { constrain(self.instance, transformed, generated, x, out, generator, nothing) == 0 }
+        };
+        match generated {
+            true => self.functions.with_generator(seed_of(self.seed, point), call),
+            false => call(ptr::null_mut()),
+        }
+    }
+}
+
+/// A seed for a point: FNV-1a of its bits.
+fn seed_of(seed: u32, point: &[f64]) -> u32 {
+    let words = std::iter::once(u64::from(seed)).chain(point.iter().map(|x| x.to_bits()));
+    let bytes = words.flat_map(u64::to_le_bytes);
+    let hash = bytes
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    (hash >> 32) as u32 ^ hash as u32
 }
 
 impl Constrain for StanModel {
@@ -207,14 +246,14 @@ impl Constrain for StanModel {
         );
         let mut stans = vec![f64::NAN; values.len()];
         let _turn = self.turn();
-        let nothing = ptr::null_mut();
-        // SAFETY: the slices have the lengths that the library was asked for, as just checked, and live through the call;
-        // without generated quantities no generator is needed, and no message is asked for.
-        let code = unsafe {
-            let (x, out) = (point.as_ptr(), stans.as_mut_ptr());
-            (self.functions.param_constrain)(self.instance, false, false, x, out, nothing, ptr::null_mut())
-        };
-        if code != 0 {
+        let all = stans.len() > self.declared;
+        // What is generated may fail where parameters do not, and what is transformed too.
+        let kept = [[all, all && self.functions.generates()], [all, false], [false, false]];
+        let written = kept.into_iter().any(|kept| {
+            stans.fill(f64::NAN);
+            self.write_values(point, kept, &mut stans)
+        });
+        if !written {
             stans.fill(f64::NAN);
         }
         self.names.order.iter().zip(stans).for_each(|(&place, value)| values[place] = value);

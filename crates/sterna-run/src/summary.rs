@@ -1,25 +1,30 @@
 //! `summary.json`: what a run found. The file, the terminal, the report and the verdict all read this one type.
 
 mod cost;
+mod quantity;
+mod reference;
 mod setup;
 mod swaps;
 mod target_chain;
 
 pub use cost::{Cost, Evaluations, Spent, Stages, Stopwatch, Time, Times, Training};
+pub use quantity::{Quantity, Ranks, WorstMixing};
+pub use reference::{AnchorState, FittedReference, OptimumSummary};
 pub use setup::{About, AcceleratorName, Setup, TargetName};
-pub use swaps::{LocalBarrier, LogZ, Normalised, PairRatio, Swaps};
-pub use target_chain::{
-    BadDensities, BadDensity, Ess, Expectations, ExplorerSummary, Moves, Quantity, TargetChain,
-};
+pub use swaps::{LegSummary, LocalBarrier, LogZ, Normalised, PairRatio, Swaps};
+pub use target_chain::{BadDensities, BadDensity, Ess, Expectations, ExplorerSummary, Moves, TargetChain};
 
-use crate::alarms::{Alarm, Code, Evidence};
+use crate::alarms::{Alarm, Code, Evidence, Looked, Verdict};
 use crate::checkpoint;
 use crate::chemistry::{Molecule, Observed};
 use crate::error::JobError;
-use crate::problem::{Constrain, Observable};
+use crate::problem::{Constrain, Observable, Says};
+use crate::progress::Goals;
+use quantity::Source;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
+use sterna::Batch;
 use sterna::records::Draws;
 use sterna::run::{Results, Run, Stage, StoppedBy};
 
@@ -42,6 +47,7 @@ const NO_SUMMARY: &str = "it is no summary of a run";
 ///
 /// let summary = Summary::read(folder.path())?;
 /// assert!(summary.finished && summary.swaps.round_trips > 0);
+/// println!("{:?}", summary.verdict);
 /// println!("log Z = {} ± {}", summary.log_z.bar, summary.log_z.standard_error);
 /// for alarm in &summary.alarms {
 ///     println!("{}: {}", alarm.code, alarm.message);
@@ -55,11 +61,20 @@ pub struct Summary {
     pub schema: u32,
     /// The version that wrote it.
     pub sterna: String,
+    /// What its alarms come to.
+    #[serde(default)]
+    pub verdict: Verdict,
     /// Whether the run went to its end.
     pub finished: bool,
     /// Why sampling ended, where it was to reach something and has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<StoppedBy>,
+    /// What was to be reached, and what there is of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goals: Option<Goals>,
+    /// What a fitted reference came to, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<FittedReference>,
     /// What was run.
     #[serde(flatten)]
     pub setup: Setup,
@@ -71,6 +86,9 @@ pub struct Summary {
     /// What the draws say.
     #[serde(flatten)]
     pub target_chain: TargetChain,
+    /// The worst of all that was looked at, by ranks.
+    #[serde(default)]
+    pub mixing: Option<WorstMixing>,
     /// Parameters, where they have names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<Quantity>,
@@ -101,24 +119,43 @@ pub struct Findings<'a> {
     pub times: &'a Times,
     /// Draws of each ladder, or some of them evenly spread: what alarms look at.
     pub draws: &'a [Draws],
+    /// Exact draws, where the target can draw.
+    pub exact: Option<Batch>,
     /// The values of a draw that the problem names, where those are not its coordinates.
     pub values: Option<&'a dyn Constrain>,
     /// Functions of a draw that the problem watches.
     pub observables: &'a [Observable],
+    /// What the target says of a point where it has no density, if it can tell.
+    pub says: Option<&'a Says>,
     /// What chemists look at, where the target is a molecule, or why there is nothing to see.
     pub observed: Result<Option<&'a Observed>, &'a JobError>,
 }
 
 impl Findings<'_> {
-    fn alarms(&self, results: &Results) -> Vec<Alarm> {
+    /// What the target says of the first point where it had no density.
+    fn said(&self, results: &Results) -> Option<String> {
+        self.says?(&results.bad.1.as_ref()?.point)
+    }
+
+    /// What is compared between ladders instead of coordinates, where those mean nothing by themselves.
+    fn features(&self) -> Vec<(String, Vec<Vec<f64>>)> {
+        let Ok(Some(observed)) = &self.observed else { return Vec::new() };
+        let log_density = self.draws.iter().map(|d| d.log_density.clone()).collect();
+        let series = observed.series.iter().map(|s| (s.name.clone(), s.values.clone()));
+        std::iter::once(("log density".into(), log_density)).chain(series).collect()
+    }
+
+    fn alarms(
+        &self,
+        results: &Results,
+        features: Vec<(String, Vec<Vec<f64>>)>,
+        looked: Vec<Looked>,
+    ) -> Vec<Alarm> {
         // Fits in closed form have their own to say as well.
-        let mut evidence = Evidence::new(self.run, results, self.run.fit_report(), self.draws);
-        if let Ok(Some(observed)) = &self.observed {
-            let log_density = self.draws.iter().map(|d| d.log_density.clone()).collect();
-            evidence.features = vec![("log density".into(), log_density)];
-            evidence.features.extend(observed.series.iter().map(|s| (s.name.clone(), s.values.clone())));
-        }
-        let mut alarms = evidence.alarms();
+        let evidence = Evidence::new(self.run, results, self.run.fit_report(), self.draws);
+        let (exact, said) = (self.exact.clone(), self.said(results));
+        let mut alarms = Evidence { features, looked, exact, said, ..evidence }.alarms();
+        alarms.extend(self.about.tried.alarms.iter().cloned());
         let replaced = self.run.engine_replaced().map(str::to_string);
         alarms.extend(replaced.map(|message| Alarm { code: Code::DeviceReplaced, message }));
         match &self.observed {
@@ -128,6 +165,7 @@ impl Findings<'_> {
                 alarms.push(Alarm { code: Code::MoleculeUnreadable, message });
             }
         }
+        alarms.sort_by_key(|alarm| alarm.code.class());
         alarms
     }
 }
@@ -135,28 +173,42 @@ impl Findings<'_> {
 impl Summary {
     /// The summary of a run that has sampled.
     pub fn of(findings: &Findings) -> Self {
-        let Findings { about, run, times, .. } = *findings;
+        let Findings { about, run, times, draws, .. } = *findings;
         let results = run.results();
         let setup = Setup::of(about, run, &results);
         let molecule = findings.observed.ok().flatten().map(|observed| observed.molecule.clone());
+        let features = findings.features();
+        let quantities = Source {
+            names: &about.parameters,
+            dim: setup.target.dim,
+            draws,
+            results: &results,
+            values: findings.values,
+            observables: findings.observables,
+            features: &features,
+        }
+        .quantities();
+        let mixing = WorstMixing::of(&quantities.looked);
+        let alarms = findings.alarms(&results, features, quantities.looked);
         Self {
             schema: SCHEMA,
             sterna: env!("CARGO_PKG_VERSION").into(),
+            verdict: Verdict::of(&alarms),
             finished: run.progress().0 == Stage::Finished,
             swaps: Swaps::of(about, &setup, &results, times),
+            goals: Goals::at_the_end(run),
+            reference: FittedReference::of(run, &results),
             stopped_by: run.settings().until.as_ref().and_then(|_| run.stopped_by()),
-            log_z: LogZ::of(&results),
+            log_z: LogZ::of(&results, about.is_evidence),
             target_chain: TargetChain::of(&results, molecule.as_ref()),
-            parameters: match findings.values {
-                Some(values) => Quantity::values(&about.parameters, values, setup.target.dim, findings.draws),
-                None => Quantity::parameters(&about.parameters, &results, findings.draws),
-            },
-            observables: Quantity::observables(findings.observables, setup.target.dim, findings.draws),
-            moves: Moves::of(run, &results),
+            mixing,
+            parameters: quantities.parameters,
+            observables: quantities.observables,
+            moves: Moves::of(run, &results, findings.said(&results)),
             cost: Cost::of(about, &setup, run, &results, times),
             training: Training::report(run).map(Training::of),
             molecule,
-            alarms: findings.alarms(&results),
+            alarms,
             setup,
         }
     }
@@ -206,12 +258,14 @@ impl Summary {
                 env!("CARGO_PKG_VERSION")
             ));
         }
-        serde_json::from_str(text).map_err(|e| {
+        let read: Self = serde_json::from_str(text).map_err(|e| {
             format!(
                 "it was written by {version} with schema {schema} and lacks what this version (schema {SCHEMA}) needs \
                  ({e}): use that version, or run its config.toml again with another --out"
             )
-        })
+        })?;
+        // It follows from the alarms, whoever wrote them down.
+        Ok(Self { verdict: Verdict::of(&read.alarms), ..read })
     }
 
     /// The file's text. Keys are sorted, so that two files can be compared line by line.
@@ -228,6 +282,22 @@ impl Summary {
             true => self.target_chain.ess.coordinates.clone(),
             false => self.parameters.iter().map(|parameter| parameter.ess).collect(),
         }
+    }
+
+    /// The fewest effective draws, and what they are: what the run was to reach where it was to reach some, which counts by
+    /// ranks.
+    pub fn fewest_draws(&self) -> (f64, String) {
+        match self.goals.and_then(|goals| goals.ess) {
+            Some(ess) => (ess.reached, format!("in the bulk, by ranks; {:.0} wanted", ess.wanted)),
+            None => (self.target_chain.ess.minimum, "effective draws, at least".into()),
+        }
+    }
+
+    /// What is known of the modes where one ladder had nothing to be held against.
+    pub fn not_cross_checked(&self) -> Option<&'static str> {
+        (self.setup.ensembles == 1).then_some(
+            "modes were not cross-checked: there is one ladder (chains.ensembles = 4 compares four)",
+        )
     }
 
     /// Whether an alarm was raised.

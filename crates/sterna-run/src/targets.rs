@@ -4,10 +4,12 @@ mod alanine_dipeptide;
 mod banana;
 mod dw4;
 mod funnel;
+mod galaxies;
 mod gmm;
 mod library;
 mod many_well;
 mod molecule;
+mod mrna;
 mod normal;
 mod own;
 mod stan;
@@ -16,10 +18,12 @@ pub use alanine_dipeptide::AlanineDipeptide;
 pub use banana::Banana;
 pub use dw4::Dw4;
 pub use funnel::Funnel;
+pub use galaxies::Galaxies;
 pub use gmm::Gmm;
 pub use library::Library;
 pub use many_well::ManyWell;
 pub use molecule::MoleculeFiles;
+pub use mrna::Mrna;
 pub use normal::Normal;
 pub use own::Own;
 pub use stan::{Data, Stan};
@@ -77,6 +81,10 @@ kinds! {
         Funnel(Funnel) = "funnel",
         /// A bent normal.
         Banana(Banana) = "banana",
+        /// mRNA transfection.
+        Mrna(Mrna) = "mrna",
+        /// A mixture for velocities of galaxies.
+        Galaxies(Galaxies) = "galaxies",
         /// Alanine dipeptide, built in.
         AlanineDipeptide(AlanineDipeptide) = "alanine-dipeptide",
         /// A molecule from files.
@@ -120,10 +128,13 @@ pub(crate) fn refuse_misplaced(target: &TargetKind, given: &[&str]) -> Result<()
     match *field {
         "precision" | "mean" => belongs("target.precision and target.mean", "normal"),
         "library" | "symbol" => belongs("target.library and target.symbol", "library"),
+        "gradient" => belongs("target.gradient", "library"),
         "system" | "positions" if kind == "alanine-dipeptide" => Err(JobError::Config(format!(
             "target.{field} belongs to kind = \"molecule\"; alanine dipeptide is built in"
         ))),
-        "model" | "data" | "seed" => belongs("target.model and target.data", "stan"),
+        "model" | "data" | "seed" | "quantities" | "bridgestan" => {
+            belongs("target.model and target.data", "stan")
+        }
         "name" => belongs("target.name", "own"),
         _ => Err(JobError::of_molecules(&format!("target.{field}"), kind)),
     }

@@ -5,9 +5,11 @@
 //! E_P[σ(l − c) a] = E_Q[σ(c − l) a], with l the log-weight of a path and c = log Zₙ/Zₙ₋₁.
 
 use crate::accelerators::{self, Plan};
-use crate::config::{Config, Count};
+use crate::alarms::Code;
+use crate::config::{Config, Count, ReferenceKind};
 use crate::error::JobError;
 use crate::problem::Problem;
+use crate::trial;
 use std::sync::Arc;
 use sterna::accelerator::{Accelerator, Crossing, Direction};
 use sterna::accelerators::Identity;
@@ -28,13 +30,33 @@ const ITERATIONS_BETWEEN: u64 = 4;
 
 /// Checks a problem and the accelerator that a config gives it.
 pub fn verify(problem: &Problem, config: &Config) -> Result<Verdict, JobError> {
-    let mut config = config.clone();
+    let mut config = config.clone().settled(problem)?;
     config.chains.ensembles = COPIES;
-    if config.chains.count == Count::Auto {
+    if config.chains.count == Count::Auto && !matches!(config.reference, ReferenceKind::Fitted(_)) {
         config.chains.count = Count::Number(10);
     }
     let plan = accelerators::plan(problem, &config)?;
-    verify_plan(plan, config.settings(problem)?, |accelerator| accelerator)
+    if let Some(verdict) = refused(problem, &plan) {
+        return Ok(verdict);
+    }
+    let settings = config.settings(problem)?;
+    if !problem.target.has_score() {
+        // There is no gradient to hold against differences.
+        let judge = Judge::without_score(tuned(plan, &settings)?, settings.ensembles)?;
+        return judge.verdict(judge.accelerator());
+    }
+    verify_plan(plan, settings, |accelerator| accelerator)
+}
+
+/// What the trial of a target finds, before which nothing else is worth a look.
+fn refused(problem: &Problem, plan: &Plan) -> Option<Verdict> {
+    let found = match trial::tried(problem, plan) {
+        Ok(tried) => tried.alarms.into_iter().find(|alarm| alarm.code == Code::UnsteadyTarget)?.message,
+        Err(error) => error.to_string(),
+    };
+    let mut verdict = Verdict::new(FALSE_ALARM);
+    verdict.require(false, found);
+    Some(verdict)
 }
 
 /// Checks a path and its accelerator, once this has been replaced: by itself, or by a broken twin.
@@ -67,6 +89,12 @@ impl Judge {
     /// Of a sampler that is frozen for sampling, with so many copies of its chains.
     pub fn of_sampler(sampler: Sampler, copies: usize) -> Result<Self, JobError> {
         Self::of(sampler, copies, Verdict::new(FALSE_ALARM))
+    }
+
+    /// The same where the target has no score.
+    fn without_score(sampler: Sampler, copies: usize) -> Result<Self, JobError> {
+        let (snapshots, round_trips) = snapshots(&sampler, copies)?;
+        Ok(Self { sampler, snapshots, round_trips, gradients: Verdict::new(FALSE_ALARM) })
     }
 
     fn of(sampler: Sampler, copies: usize, mut gradients: Verdict) -> Result<Self, JobError> {

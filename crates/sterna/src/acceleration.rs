@@ -1,5 +1,9 @@
 //! How a run comes by its accelerator: none, one given from the start, or one fitted to samples.
 
+mod guarded;
+
+pub use guarded::{Guarded, JUDGES, judged_rejections, partly_plain};
+
 use crate::accelerator::Accelerator;
 use crate::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity};
 use crate::error::BadState;
@@ -81,6 +85,11 @@ pub trait Fitting: Send {
 
     /// What the steps came to.
     fn finish(self: Box<Self>) -> Result<Fitted>;
+
+    /// The same, for swaps on a path, by which a guard may judge it.
+    fn finish_on(self: Box<Self>, _path: &dyn AnnealingPath) -> Result<Fitted> {
+        self.finish()
+    }
 
     /// All that is needed to go on later from the beginning of a fit to the same samples.
     fn save(&self) -> Result<Vec<u8>>;
@@ -234,6 +243,15 @@ impl FitAtOnce for FitCmcd {
 }
 
 impl Collected {
+    /// Some of the samples, one in so many, with all else as it was.
+    pub(crate) fn of_rows(&self, rows: std::ops::Range<usize>, stride: usize) -> Self {
+        let of = |samples: &Batch| {
+            let chosen = rows.clone().step_by(stride).flat_map(|i| samples.row(i)).copied();
+            Batch::from_vec(samples.dim(), chosen.collect())
+        };
+        Self { samples: self.samples.iter().map(of).collect(), ..self.clone() }
+    }
+
     /// Whether all parts belong to so many chains: a file may claim anything.
     pub(crate) fn is_sound(&self, chains: usize, dim: usize) -> bool {
         let rows = self.samples.first().map_or(0, Batch::rows);

@@ -85,9 +85,10 @@ impl Ensemble {
         self.index[0].legs()
     }
 
-    /// The leg beyond the target moves in every so many iterations from now on.
-    pub fn rest(&mut self, every: u64) {
-        self.index.iter_mut().for_each(|index| index.rest(every));
+    /// The leg beyond the target moves in every so many iterations from now on, and a target that is alone with its reference in
+    /// one of so many.
+    pub fn rest(&mut self, every: u64, alone: u64) {
+        self.index.iter_mut().for_each(|index| index.rest(every, alone));
     }
 
     /// Number of ladders.

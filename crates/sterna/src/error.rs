@@ -31,7 +31,7 @@ pub enum Error {
     },
     /// No starting point has a positive density.
     #[error(
-        "the density vanishes at all {draws} points drawn from the reference; do their supports overlap?"
+        "the density vanishes at all {draws} points drawn from the reference, or is no number there; do their supports overlap?"
     )]
     NoStart {
         /// How many were drawn.

@@ -75,6 +75,10 @@ pub enum Tuning<'a> {
     Masses {
         /// Their square roots, one for each chain.
         shapes: &'a [Shape],
+        /// How often a step that suits most places may be doubled where the density is widest.
+        doublings: u32,
+        /// How far trajectories should reach, in units of the shapes, on each chain.
+        reach: &'a [f64],
     },
     /// Chains move from one schedule to another, which may have more of them or fewer.
     Schedule {

@@ -40,6 +40,8 @@ pub struct Legs {
     chains: usize,
     target: usize,
     every: u64,
+    /// Where the first leg is one pair: its target makes local moves in every so many iterations; 0 where it has turns.
+    alone: u64,
 }
 
 impl Legs {
@@ -49,12 +51,26 @@ impl Legs {
     /// If there is no such chain.
     pub fn new(chains: usize, target: usize) -> Self {
         assert!(target < chains);
-        Self { chains, target, every: 1 }
+        Self { chains, target, every: 1, alone: 0 }
     }
 
     /// The leg beyond the target moves in every so many iterations, one more where that is even.
     pub fn resting(self, every: u64) -> Self {
         Self { every: every.max(1) | 1, ..self }
+    }
+
+    /// A first leg of one pair is proposed in every iteration in which no other pair moves, instead of every second one: there
+    /// is none to take turns with. The target then makes local moves in one of so many iterations: swaps bring it new draws.
+    ///
+    /// ```
+    /// use sterna::Legs;
+    /// let legs = Legs::new(4, 1).resting(3).with_no_idle_turns(2);
+    /// let pairs = |t| legs.pairs(t).collect::<Vec<_>>();
+    /// assert_eq!([pairs(1), pairs(2), pairs(3), pairs(6)], [vec![1], vec![1], vec![1, 3], vec![2]]);
+    /// assert!(legs.explores(2, 1) && !legs.explores(3, 1) && legs.explores(3, 0) && legs.explores(3, 2));
+    /// ```
+    pub fn with_no_idle_turns(self, moves_in_one_of: u64) -> Self {
+        Self { alone: if self.target == 1 { moves_in_one_of.max(1) } else { 0 }, ..self }
     }
 
     /// Chain of the target.
@@ -82,10 +98,17 @@ impl Legs {
         chain <= self.target || iteration.is_multiple_of(self.every)
     }
 
+    /// Whether a chain makes local moves in an iteration, or draws anew where it is a reference.
+    pub fn explores(&self, iteration: u64, chain: usize) -> bool {
+        let waits = self.alone > 1 && chain == self.target && !iteration.is_multiple_of(self.alone);
+        self.moves(iteration, chain) && !waits
+    }
+
     /// Pairs that are proposed at an iteration.
     pub fn pairs(&self, iteration: u64) -> impl Iterator<Item = usize> + use<> {
-        let all = iteration.is_multiple_of(self.every);
-        even_odd(iteration, if all { self.chains - 1 } else { self.target })
+        let all = iteration.is_multiple_of(self.every) && self.count() == 2;
+        let turn = if self.alone > 0 && !all { 1 } else { iteration };
+        even_odd(turn, if all { self.chains - 1 } else { self.target })
     }
 
     /// Pairs n − 1 of a leg, counted from 0.
@@ -94,7 +117,11 @@ impl Legs {
     }
 
     fn is_sound(&self, chains: usize) -> bool {
-        self.chains == chains && self.target > 0 && self.target < chains && self.every % 2 == 1
+        self.chains == chains
+            && self.target > 0
+            && self.target < chains
+            && self.every % 2 == 1
+            && (self.alone == 0 || self.target == 1)
     }
 }
 
@@ -156,9 +183,10 @@ impl IndexProcess {
         self.legs
     }
 
-    /// The leg beyond the target moves in every so many iterations from now on.
-    pub(crate) fn rest(&mut self, every: u64) {
-        self.legs = self.legs.resting(every);
+    /// The leg beyond the target moves in every so many iterations from now on, and a target that is alone with its reference in
+    /// one of so many.
+    pub(crate) fn rest(&mut self, every: u64, alone: u64) {
+        self.legs = self.legs.resting(every).with_no_idle_turns(alone);
     }
 
     /// Chain of replica m.
@@ -216,7 +244,8 @@ impl IndexProcess {
         }
         for (leg, chain, direction) in [(0, 0, -1), (1, chains - 1, 1)].into_iter().take(self.legs.count()) {
             let replica = self.replica_of_chain[chain];
-            if self.direction[replica] == direction {
+            // A pair that takes no turns has no direction to keep.
+            if self.direction[replica] == direction || self.legs.alone > 0 {
                 match self.journey[replica] {
                     Journey::ToReference(from) => {
                         self.round_trips[usize::from(from)] += 1;

@@ -157,7 +157,7 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
     for row in 0..ensemble.points.rows() {
         let chain = ensemble.chain(row);
         work.explored_chain.push(chain);
-        if legs.moves(t, chain) {
+        if legs.explores(t, chain) {
             let starts_anew = exact && legs.is_reference(chain);
             let rows = if starts_anew { &mut work.ends[usize::from(chain > 0)] } else { &mut work.local };
             rows.push_staying(row, ensemble.key(row), chain, sampler.schedule.betas()[chain]);

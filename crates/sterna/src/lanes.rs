@@ -11,6 +11,7 @@ mod avx2;
 mod avx512;
 mod functions;
 mod level;
+pub mod one;
 mod portable;
 mod vector;
 

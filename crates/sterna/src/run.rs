@@ -4,6 +4,7 @@
 
 use crate::Result;
 use crate::acceleration::{Acceleration, FitReport, Fitted};
+use crate::fitted::Modes;
 use crate::iteration::Sampler;
 use crate::path::AnnealingPath;
 use crate::paths::Geometric;
@@ -12,6 +13,7 @@ use crate::trace::{LadderTrace, RoundTrace};
 use std::sync::Arc;
 
 mod by_engine;
+mod climbs;
 mod fits;
 mod ladder;
 mod progress;
@@ -56,6 +58,8 @@ pub struct Run {
     /// The reference, where it is fitted.
     reference: Option<reference::Fitted>,
     by_engine: ByEngine,
+    /// How far sampling had come when it was last looked at.
+    last_look: Option<(u64, Reached)>,
 }
 
 impl Run {
@@ -121,6 +125,7 @@ impl Run {
             fits: Fits::default(),
             reference,
             by_engine: ByEngine::default(),
+            last_look: None,
             settings,
             acceleration,
         }
@@ -195,7 +200,8 @@ impl Run {
             Stage::Tuning(round) if done == total && self.reference.is_some() => {
                 self.refit(round)?;
                 let settled = self.reference.as_ref().is_some_and(|reference| reference.state.settled);
-                self.enter(if settled { Stage::Collecting } else { Stage::Tuning(round + 1) });
+                let enough = settled || self.evaluations_are_spent();
+                self.enter(if enough { Stage::Collecting } else { Stage::Tuning(round + 1) });
             }
             Stage::Tuning(round) if done == total => {
                 self.ladder.free_stranded()?;
@@ -233,6 +239,9 @@ impl Run {
 
     /// Enters a stage, passing over empty ones.
     fn enter(&mut self, stage: Stage) {
+        if self.progress.stage == Stage::Climbing {
+            self.progress.climbing = self.asked();
+        }
         self.progress.stage = match stage {
             Stage::Tuning(round) if round >= self.settings.rounds => return self.enter(Stage::Collecting),
             Stage::Collecting if !matches!(self.acceleration, Acceleration::Fitted(_)) => {
@@ -249,8 +258,9 @@ impl Run {
         if stage == Stage::Sampling {
             self.progress.before_sampling = self.asked();
             let Settings { iterations, thin, trajectories, .. } = self.settings;
+            let modes = self.mixture().and_then(Modes::of);
             for shard in &mut self.ladder.shards {
-                let record = SamplingRecord::new(&shard.ensemble, iterations, thin);
+                let record = SamplingRecord::new(&shard.ensemble, iterations, thin).with_modes(modes.clone());
                 shard.sampling = Some(record.with_trajectories(trajectories));
             }
         }
@@ -286,6 +296,21 @@ impl Run {
     /// Points at which the target and learned paths' networks were evaluated so far, outside fits.
     fn asked(&self) -> Asked {
         self.progress.asked.total(&*self.ladder.sampler.path)
+    }
+
+    /// Points at which the target was evaluated so far.
+    pub fn evaluations(&self) -> u64 {
+        self.asked().target
+    }
+
+    /// Those that climbs asked for, and the points that ladders began from.
+    pub fn climbing_evaluations(&self) -> u64 {
+        self.progress.climbing.target
+    }
+
+    /// Means and standard deviations of the broad normal that a run with a fitted reference was given to begin from.
+    pub fn given_anchor(&self) -> Option<(&[f64], &[f64])> {
+        self.reference.as_ref()?.ground.reference().as_normal()
     }
 
     /// How tuning went, round by round.

@@ -167,6 +167,15 @@ impl Schedule {
     }
 }
 
+/// Chains that make most round trips for their cost, across such a barrier: about half of all swaps are then accepted.
+///
+/// ```
+/// assert_eq!(sterna::schedule::chains_for(2.2), 6);
+/// ```
+pub fn chains_for(barrier: f64) -> usize {
+    ((2.0 * barrier).ceil() as usize).saturating_add(1)
+}
+
 /// ∫₀^{βₙ} λ at each chain, 1/λ taken as linear in between.
 pub fn cumulative_barrier(betas: &[f64], local_barrier: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0];

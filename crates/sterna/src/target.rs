@@ -62,6 +62,11 @@ pub trait Target: Send + Sync {
     /// is rejected and counted. `Err` stops the run. A row's result must depend on that row alone.
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()>;
 
+    /// Whether it writes scores. Without them only moves that need none are possible, slices for one.
+    fn has_score(&self) -> bool {
+        true
+    }
+
     /// log ∫ π̃, where it is known.
     fn log_z(&self) -> Option<f64> {
         None
@@ -85,6 +90,10 @@ impl<T: Target + ?Sized> Target for Arc<T> {
 
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
         (**self).evaluate(x, out)
+    }
+
+    fn has_score(&self) -> bool {
+        (**self).has_score()
     }
 
     fn log_z(&self) -> Option<f64> {
@@ -139,6 +148,10 @@ impl<T: Target> Target for Counted<T> {
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
         self.points.fetch_add(x.rows() as u64, Ordering::Relaxed);
         self.target.evaluate(x, out)
+    }
+
+    fn has_score(&self) -> bool {
+        self.target.has_score()
     }
 
     fn log_z(&self) -> Option<f64> {

@@ -13,6 +13,7 @@ use sterna::fitted::Shape;
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::records::SamplingRecord;
+use sterna::supports::{Constrained, Parameters, Support};
 use sterna::targets::{Banana, Dw4, Gmm, ManyWell};
 use sterna::transports::Affine;
 use sterna::{Ensemble, Schedule, Target, Workspace, iterate};
@@ -114,6 +115,26 @@ fn accelerated_loops_allocate_nothing() {
         let flow = FlowAccelerator::new(Arc::new(affine));
         assert_eq!(allocations_with(geometric(), Arc::new(flow), 0.03, chains, 2), 0);
     }
+}
+
+/// Parameters of all supports, over and over from the same memory.
+#[test]
+fn parameters_with_supports_allocate_nothing() {
+    let interval = Support::Interval { lower: 0.0, upper: 3.0 };
+    let supports = [
+        Support::Positive,
+        interval,
+        Support::Simplex,
+        Support::Ordered,
+        Support::UnitVector,
+        Support::Circle,
+    ];
+    let parameters = Parameters::new(supports.map(|support| ("x", 3, support).into())).unwrap();
+    let target = Constrained::row_by_row(parameters, |values, gradient| {
+        gradient.iter_mut().zip(values).for_each(|(slope, x)| *slope = -x);
+        -0.5 * values.iter().map(|x| x * x).sum::<f64>()
+    });
+    assert_eq!(allocations_of_the_loop(Arc::new(target), 0.1, 5, 3), 0);
 }
 
 /// Steps of which some are halved, dense shapes and diagonal ones.

@@ -1,6 +1,6 @@
 //! `kind = "affine"`: means and covariances of neighbouring chains are matched; on molecules, in internal coordinates.
 
-use super::{Kind, Plan, Planned, fitted_to, steps};
+use super::{Kind, Plan, Planned, fitted_to, steps, under_guard};
 use crate::error::JobError;
 use crate::references::Ground;
 use serde::{Deserialize, Serialize};
@@ -47,11 +47,12 @@ impl Kind for Affine {
             Ground::Density(density) => density,
             Ground::Molecule(hot) => {
                 let (molecule, temperatures) = (hot.molecule.clone(), hot.path.temperatures());
-                return fitted_to(hot, Arc::new(FitConditionalAffine { molecule, temperatures }), steps);
+                let fit = FitConditionalAffine { molecule, temperatures };
+                return fitted_to(hot, Arc::new(fit), steps);
             }
         };
         let fit = FitAffine { full: self.covariance == Covariance::Full };
-        density.plan(Acceleration::Fitted(Arc::new(fit)), steps)
+        density.plan(Acceleration::Fitted(under_guard(fit, job.config)), steps)
     }
 
     fn steps(&self) -> Option<usize> {

@@ -52,8 +52,30 @@ codes! {
     LogZDisagrees "log-z-disagrees",
     /// Ladders, or halves of the run, disagree about where the mass is.
     MissedMode "missed-mode",
+    /// Draws are worth too few independent ones for any use.
+    FewDraws "few-draws",
+    /// Draws are worth few independent ones.
+    LowEss "low-ess",
+    /// R̂ is beyond what chance explains.
+    RHat "r-hat",
+    /// Few came all the way and back.
+    FewRoundTrips "few-round-trips",
+    /// An estimate is far from what is known to be true.
+    TruthMissed "truth-missed",
+    /// Halves of ladders disagree about log Z.
+    PartsDisagree "parts-disagree",
+    /// A part of a molecule was lost.
+    Dissociated "dissociated",
+    /// No barrier between reference and target.
+    LooksLikeReference "looks-like-reference",
+    /// Answers of the target differ a little from call to call.
+    UnsteadyTarget "unsteady-target",
+    /// The score is not the gradient of the log density.
+    ScoreNotGradient "score-not-gradient",
     /// The two legs disagree about log Z.
     LegsDisagree "legs-disagree",
+    /// Draws went off and hardly came back.
+    CarriedOff "carried-off",
     /// No draw came near an optimum that climbs had found.
     UnvisitedOptimum "unvisited-optimum",
     /// The run ended before it had reached what it was asked for.

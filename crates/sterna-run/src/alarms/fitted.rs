@@ -13,7 +13,8 @@ impl Evidence<'_> {
         let gap = (first.log_z.bar - second.log_z.bar).abs();
         (known(first) && known(second) && gap > 0.05 + 4.0 * error).then(|| {
             format!(
-                "log Z is {:.3} ± {:.3} from the fitted reference and {:.3} ± {:.3} from the anchor: one of them has not                  seen all of the target; sample longer (run.until.ess), or widen the anchor (reference.scale)",
+                "log Z is {:.3} ± {:.3} from the fitted reference and {:.3} ± {:.3} from the anchor: one of them has not \
+                 seen all of the target; sample longer (run.until.ess), or widen the anchor (reference.scale)",
                 first.log_z.bar, first.log_z.standard_error, second.log_z.bar, second.log_z.standard_error
             )
         })
@@ -37,7 +38,8 @@ impl Evidence<'_> {
         let shown: Vec<String> = optimum.mean.iter().take(8).map(|x| format!("{x:.4}")).collect();
         let more = if self.dim > 8 { ", …" } else { "" };
         Some(format!(
-            "no draw came near an optimum that a climb had found, at [{}{more}] with log density {:.2}: a mode may be              missing; sample longer, or allow an anchor (reference.anchor)",
+            "no draw came near an optimum that a climb had found, at [{}{more}] with log density {:.2}: a mode may be \
+                 missing; sample longer, or allow an anchor (reference.anchor)",
             shown.join(", "),
             optimum.log_density
         ))
@@ -61,7 +63,10 @@ impl Evidence<'_> {
         if let Some(error) =
             until.log_z_error.filter(|error| reached.log_z_error.is_nan() || reached.log_z_error > *error)
         {
-            missing.push(format!("log Z to {:.3}, not to {error}", reached.log_z_error));
+            missing.push(match reached.log_z_error.is_finite() {
+                true => format!("log Z to {:.3}, not to {error}", reached.log_z_error),
+                false => format!("log Z to nobody knows what, not to {error}"),
+            });
         }
         let ended = match by {
             StoppedBy::Evaluations => "evaluations (run.until.evaluations)",

@@ -1,5 +1,6 @@
 //! The `molecule` of `summary.json`: populations of basins, chirality, peptide bonds, and what is worth how many draws.
 
+use super::Apart;
 use crate::alarms::{Alarm, Code};
 use crate::summary::number;
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,9 @@ pub struct Molecule {
     pub peptide_bonds: Vec<PeptideBond>,
     /// Dihedrals and distances.
     pub series: Vec<WatchedSeries>,
+    /// How far parts went that no bond holds together, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<Apart>,
 }
 
 impl Molecule {
@@ -90,7 +94,7 @@ impl Molecule {
         sizes.min_by(f64::total_cmp)
     }
 
-    /// Flipped centres and cis peptide bonds.
+    /// Lost parts, flipped centres and cis peptide bonds.
     pub fn alarms(&self) -> Vec<Alarm> {
         let flipped = self.chirality.iter().filter(|watch| watch.flipped.share > 0.0).map(|watch| Alarm {
             code: Code::ChiralityFlipped,
@@ -110,7 +114,16 @@ impl Molecule {
                 100.0 * watch.cis.share
             ),
         });
-        flipped.chain(cis).collect()
+        let lost = self.apart.iter().filter(|apart| apart.is_dissociated()).map(|apart| Alarm {
+            code: Code::Dissociated,
+            message: format!(
+                "{} parts without a bond between them drifted as far as {:.1e} nm from their middle, {:.2} nm at the start: \
+                 without walls such a system has no law, and log Z no meaning; bond or restrain them in the force field, or \
+                 sample one molecule alone",
+                apart.parts, apart.farthest_nm, apart.at_start_nm
+            ),
+        });
+        lost.chain(flipped).chain(cis).collect()
     }
 }
 

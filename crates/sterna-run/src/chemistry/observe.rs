@@ -1,6 +1,6 @@
 //! From draws of the target chain to angles, populations and alarms.
 
-use super::{Basins, Chirality, FreeEnergyMap, Molecule, PeptideBond, Population, WatchedSeries};
+use super::{Apart, Basins, Chirality, FreeEnergyMap, Molecule, PeptideBond, Population, WatchedSeries};
 use crate::config::Config;
 use crate::error::JobError;
 use crate::problem::Problem;
@@ -99,9 +99,14 @@ pub fn observe(
     molecule.mean_free().to_cartesian(molecule.start(), &mut start);
     let hands: Vec<f64> = centres.iter().map(|centre| centre.handedness(&start)).collect();
     let mut flipped: Vec<Vec<Vec<f64>>> = vec![Vec::new(); centres.len()];
+    let mut apart = Apart::of(&molecule, &start, std::iter::empty());
     for draws in draws {
         let rows = cartesian(&molecule, &draws.x);
         let rows = || rows.chunks_exact(3 * molecule.atoms());
+        if let Some(apart) = &mut apart {
+            let here = Apart::of(&molecule, &start, rows()).map_or(0.0, |here| here.farthest_nm);
+            apart.farthest_nm = apart.farthest_nm.max(here);
+        }
         for one in &mut series {
             one.values.push(rows().map(|x| measure(x, &one.atoms)).collect());
         }
@@ -144,7 +149,8 @@ pub fn observe(
     let temperatures = betas.iter().map(|&beta| path.temperatures().at(beta)).collect();
     let watched = series.iter().map(Series::watched).collect();
     let coordinates = molecule.clone();
-    let molecule = Molecule { temperatures, residues: basins, chirality, peptide_bonds, series: watched };
+    let molecule =
+        Molecule { temperatures, residues: basins, chirality, peptide_bonds, series: watched, apart };
     Ok(Some(Observed { molecule, coordinates, series, maps }))
 }
 

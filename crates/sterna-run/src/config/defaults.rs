@@ -2,14 +2,18 @@
 
 use super::{Config, Count, ExplorerKind, ReferenceKind, TargetKind, Until};
 use crate::error::JobError;
-use crate::explorers;
 use crate::problem::Problem;
+use crate::{explorers, no_score};
 use std::fmt;
 use sterna::run::Settings;
 
 /// What a text or overrides said: only the rest follows from the problem. Two configs are the same whatever was said.
 #[derive(Clone, Default)]
-pub struct Given(toml::Table);
+pub struct Given {
+    table: toml::Table,
+    /// What a user should know of how it was read.
+    pub(super) notes: Vec<String>,
+}
 
 impl fmt::Debug for Given {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -25,11 +29,14 @@ impl PartialEq for Given {
 
 impl Given {
     pub(super) fn new(table: toml::Table) -> Self {
-        Self(table)
+        Self { table, notes: Vec::new() }
     }
 
     fn has(&self, section: &str, field: &str) -> bool {
-        self.0.get(section).and_then(toml::Value::as_table).is_some_and(|fields| fields.contains_key(field))
+        self.table
+            .get(section)
+            .and_then(toml::Value::as_table)
+            .is_some_and(|fields| fields.contains_key(field))
     }
 }
 
@@ -41,30 +48,46 @@ impl Config {
             TargetKind::Stan(stan) => stan.with_absolute_path().into(),
             other => other,
         };
+        self.accelerator.name_transport_from_the_root();
         self.reference = self.reference.settled(problem, &self)?;
+        if !problem.target.has_score() {
+            let is_open = !self.given.has("explorer", "kind") && self.explorer == ExplorerKind::default();
+            no_score::suit(&mut self, is_open);
+            no_score::check(&self)?;
+        }
         if matches!(self.reference, ReferenceKind::Fitted(_)) {
-            if !self.moves_find_their_step() {
-                let (kind, reason) =
-                    (self.explorer.kind(), "its moves must find their step: explorer.kind = \"auto\"");
-                let with = "with reference.kind = \"fitted\"";
-                return Err(JobError::combination("explorer.kind", format!("\"{kind}\""), with, reason));
+            if let Some(sizes) = self.explorer.step_sizes() {
+                let reason = "the number of chains follows from tuning: give one number, or \"adapt\"";
+                let (sizes, with) = (format!("{sizes:?}"), "with reference.kind = \"fitted\"");
+                return Err(JobError::combination("explorer.step_size", sizes, with, reason));
             }
             self.suit_a_fitted_reference();
+        }
+        let of_a_user =
+            matches!(problem.kind, TargetKind::Own(_) | TargetKind::Stan(_) | TargetKind::Library(_));
+        if of_a_user && matches!(self.reference, ReferenceKind::Prior(_)) {
+            self.suit_a_prior(problem.target.has_score());
         }
         self.training.rounds = Some(self.fits(problem.molecule.is_some()));
         Ok(self)
     }
 
-    /// Whether local moves are `auto`, or nothing was said of them.
-    pub(crate) fn moves_find_their_step(&self) -> bool {
-        let unsaid = !self.given.has("explorer", "kind") && self.explorer == ExplorerKind::default();
-        unsaid || matches!(self.explorer, ExplorerKind::Auto(_))
-    }
-
     /// What was not said becomes what suits a fitted reference: chains as the barrier asks for, four ladders, moves that find
     /// their step, rounds that double, and an end when there are draws enough.
     fn suit_a_fitted_reference(&mut self) {
-        let (usual, suits) = (Self::default(), Settings::fitted());
+        let suits = Settings::fitted();
+        self.suit(&suits, true);
+    }
+
+    /// The same for a prior, which stays as it is: rounds of one length, as many as a schedule needs.
+    fn suit_a_prior(&mut self, has_score: bool) {
+        let (rounds, round_iterations, round_burn_in) = (5, 250, 50);
+        let suits = Settings { rounds, round_iterations, round_burn_in, burn_in: 100, ..Settings::fitted() };
+        self.suit(&suits, has_score);
+    }
+
+    fn suit(&mut self, suits: &Settings, has_score: bool) {
+        let usual = Self::default();
         let given = self.given.clone();
         let open = |section: &str, field: &str| !given.has(section, field);
         if open("chains", "count") && self.chains.count == usual.chains.count {
@@ -73,7 +96,7 @@ impl Config {
         if open("chains", "ensembles") && self.chains.ensembles == usual.chains.ensembles {
             self.chains.ensembles = suits.ensembles;
         }
-        if open("explorer", "kind") && self.explorer == usual.explorer {
+        if has_score && open("explorer", "kind") && self.explorer == usual.explorer {
             self.explorer = ExplorerKind::Auto(explorers::Auto::default());
         }
         let (schedule, before) = (&mut self.schedule, usual.schedule);
@@ -89,9 +112,9 @@ impl Config {
         if open("run", "iterations") && self.run.iterations == usual.run.iterations {
             self.run.iterations = suits.iterations;
             if self.run.until.ess.is_none() && self.run.until.log_z_error.is_none() {
-                let goals = suits.until.unwrap_or_default();
+                let goals = suits.until.clone().unwrap_or_default();
                 let (ess, log_z_error) = (goals.ess, goals.log_z_error);
-                self.run.until = Until { ess, log_z_error, ..self.run.until.clone() };
+                self.run.until = Until { ess, log_z_error, ..self.run.until };
             }
         }
     }
@@ -124,6 +147,17 @@ mod tests {
         assert!(said.run.until.is_empty());
         let goals = settled("[run.until]\ness = 50");
         assert_eq!((goals.run.until.ess, goals.run.until.log_z_error), (Some(50.0), None));
+        // Moves of any kind go with it; a step size for each chain needs chains that are counted.
+        let slices = settled("[explorer]\nkind = \"slice\"");
+        assert!(matches!(slices.reference, ReferenceKind::Fitted(_)) && slices.explorer.kind() == "slice");
+        let counted = "[chains]\ncount = 2\n[explorer]\nstep_size = [0.1, 0.2]\n";
+        assert!(matches!(settled(counted).reference, ReferenceKind::StandardNormal(_)));
+        let fitted = Config::parse(&format!("{counted}[reference]\nkind = \"fitted\""), &[]).unwrap();
+        let refused = fitted.settled(&Problem::new(Banana::new(2))).unwrap_err().to_string();
+        assert!(
+            refused.contains("explorer.step_size = [0.1, 0.2]") && refused.contains("adapt"),
+            "{refused}"
+        );
         // Another reference keeps what goes with it.
         let old = settled("[reference]\nkind = \"standard-normal\"");
         assert_eq!((old.chains.count, old.explorer.kind()), (Count::Number(10), "hmc"));

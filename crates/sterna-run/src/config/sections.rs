@@ -136,10 +136,10 @@ pub struct RunConfig {
 }
 
 /// `[run.until]`: when a run has done enough; what is not given asks for nothing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Until {
-    /// Effective draws of every parameter.
+    /// Effective draws of every coordinate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ess: Option<f64>,
     /// Standard error of log Z.

@@ -103,6 +103,9 @@ impl<'a> Folder<'a> {
         if summary.is_some() {
             report::write(self.path)?;
         }
+        if let Some(first) = summary.as_ref().and_then(|summary| summary.moves.bad_densities.first.as_ref()) {
+            self.log("bad-density", json!(first))?;
+        }
         let finished = work.run.progress().0 == Stage::Finished;
         let event = if finished { "end" } else { "stop" };
         self.log(event, json!({"finished": finished, "round_trips": work.run.round_trips()}))?;

@@ -2,10 +2,12 @@
 
 use super::{Observer, Progress};
 use crate::accelerators::Plan;
+use crate::alarms::exact_draws;
 use crate::chemistry::{self, Observed};
 use crate::config::{AcceleratorKind, Config, Count, ReferenceKind, word};
 use crate::error::JobError;
 use crate::problem::Problem;
+use crate::progress::{Goal, Goals};
 use crate::summary::Stopwatch;
 use crate::summary::{About, Findings, Summary, Times};
 use std::any::Any;
@@ -15,6 +17,7 @@ use sterna::engine::MakeEngine;
 use sterna::path::AnnealingPath;
 use sterna::records::Draws;
 use sterna::run::{Run, Stage};
+use sterna::schedule::chains_for;
 
 /// A run with what a summary of it needs.
 pub(super) struct Work {
@@ -66,8 +69,11 @@ impl Work {
         let clock = Stopwatch::start();
         caught(|| self.run.advance(self.block).map_err(|error| no_start(error, &self.problem)))?;
         let spent = clock.stop();
+        if self.run.progress().0 != stage {
+            refuse_carried_off(&self.run)?;
+        }
         match stage {
-            Stage::Tuning(_) | Stage::Retuning(_) => self.times.tuning += spent,
+            Stage::Climbing | Stage::Tuning(_) | Stage::Retuning(_) => self.times.tuning += spent,
             Stage::Collecting => {
                 self.times.collecting += spent;
                 if self.run.plain_stage().is_none() {
@@ -89,7 +95,14 @@ impl Work {
         if self.is_out_of_time() {
             self.run.stop_for_time();
         }
-        observer.progress(&Progress::of(&self.run));
+        let goals = match self.run.progress().0 {
+            Stage::Sampling => {
+                let reached = self.times.total_s() / 60.0;
+                Goals::of(&self.run, self.config.run.until.minutes.map(|wanted| Goal { reached, wanted }))
+            }
+            _ => Goals::default(),
+        };
+        observer.progress(&Progress::of(&self.run, goals));
         Ok(())
     }
 
@@ -125,8 +138,10 @@ impl Work {
             run: &self.run,
             times: &self.times,
             draws,
+            exact: exact_draws(&*self.problem.target).filter(|_| self.problem.values.is_none()),
             values: self.problem.values.as_deref(),
             observables: &self.problem.observables,
+            says: self.problem.says.as_deref(),
             observed: observed.as_ref().map(Option::as_ref),
         });
         Some((summary, observed.ok().flatten()))
@@ -138,6 +153,7 @@ fn about(problem: &Problem, config: &Config, steps: usize) -> About {
     About {
         target: problem.kind.kind().into(),
         parameters: problem.value_names(),
+        is_evidence: problem.prior.is_some(),
         reference: config.reference.kind().into(),
         accelerator: config.accelerator.kind().into(),
         steps,
@@ -148,16 +164,43 @@ fn about(problem: &Problem, config: &Config, steps: usize) -> About {
         },
         transport_given: config.accelerator.transport().is_some(),
         loss: word(&config.training.loss),
+        tried: problem.tried.clone(),
     }
 }
 
-/// Where no replica finds a start, what the target itself complained of is told as well.
+/// Where no replica finds a start, what the target itself says is told as well.
 fn no_start(error: sterna::Error, problem: &Problem) -> JobError {
-    match (&error, &problem.complaint) {
-        (sterna::Error::NoStart { .. } | sterna::Error::BadStart { .. }, Some(complaint)) => {
-            JobError::Config(format!("{error}\n{complaint}"))
-        }
-        _ => error.into(),
+    let origin = vec![0.0; problem.dim()];
+    let (point, at) = match &error {
+        sterna::Error::NoStart { .. } => (&origin, "at the origin of its free coordinates"),
+        sterna::Error::BadStart { point, .. } => (point, "there"),
+        _ => return error.into(),
+    };
+    match problem.says.as_ref().and_then(|says| says(point)) {
+        Some(said) => JobError::Config(format!("{error}\n{at} the target says: {said}")),
+        None => error.into(),
+    }
+}
+
+/// A reference wider than what the run was told to begin from, by more than any scale that people forget to tell.
+const FARTHEST: f64 = 1e10;
+
+/// A density that does not fall off carries its draws away, and the reference with them: round after round, without an end.
+fn refuse_carried_off(run: &Run) -> Result<(), JobError> {
+    let (Some(mixture), Some((_, given))) = (run.mixture(), run.given_anchor()) else { return Ok(()) };
+    let widest = |j: usize| {
+        let each = mixture.components().iter().map(|component| component.shape.deviations()[j]);
+        each.fold(0.0, f64::max)
+    };
+    let gone = (0..given.len()).map(|j| (j, widest(j))).find(|(j, wide)| *wide > FARTHEST * given[*j]);
+    let endless = run.endless().map(|endless| (endless.coordinate, endless.distance));
+    match gone.or(endless) {
+        None => Ok(()),
+        Some((j, far)) => Err(JobError::Config(format!(
+            "the density seems not to be integrable: coordinate {j} went off to ±{far:.0e}, where it is still not falling; give it \
+             bounds or a proper prior, or say so if it is truly that wide (reference.scale, {} now)",
+            given[j]
+        ))),
     }
 }
 
@@ -197,7 +240,7 @@ fn resolve_chains(
             pilot.advance(u64::MAX)?;
         }
         let barrier = pilot.barrier_curve().last().expect("at least two chains").1;
-        config.chains.count = Count::Number(((2.0 * barrier).ceil() as usize + 1).clamp(2, 500));
+        config.chains.count = Count::Number(chains_for(barrier).clamp(2, 500));
     }
     Ok(config)
 }

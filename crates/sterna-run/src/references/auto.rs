@@ -1,10 +1,11 @@
 //! `kind = "auto"`, and where no kind is said: what suits the target.
 
-use super::{Fitted, Ground, Kind, Prior, ReferenceKind, StandardNormal, Tempered};
+use super::{Anchor, Components, Fitted, Ground, Kind, Prior, ReferenceKind, StandardNormal, Tempered};
 use crate::config::{AcceleratorKind, Config, Device, Numbers, TargetKind};
 use crate::error::JobError;
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
+use sterna::fitted::Covariance;
 
 /// Fields of `kind = "auto"`: those of the kinds that it may come to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,12 +19,21 @@ pub struct Auto {
     pub mean: Option<Numbers>,
     /// Of other targets: its standard deviation, one number or one for each coordinate.
     pub scale: Numbers,
+    /// Of targets whose reference is fitted: the end of the second leg.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<Anchor>,
+    /// Of those: what is fitted of covariances.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covariance: Option<Covariance>,
+    /// Of those: normals of the mixture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub components: Option<Components>,
 }
 
 impl Default for Auto {
     fn default() -> Self {
         let StandardNormal { mean, scale } = StandardNormal::default();
-        Self { temperature: None, mean, scale }
+        Self { temperature: None, mean, scale, anchor: None, covariance: None, components: None }
     }
 }
 
@@ -52,18 +62,26 @@ impl Kind for Auto {
         Ok(match problem.molecule {
             Some(_) => Tempered { temperature: self.temperature }.into(),
             None if wants_fit(problem, config) => {
-                let (mean, scale) = (self.mean.clone(), self.scale.clone());
-                Fitted { mean, scale, ..Fitted::default() }.checked(problem)?.into()
+                let fitted = Fitted {
+                    anchor: self.anchor.unwrap_or_default(),
+                    mean: self.mean.clone(),
+                    scale: self.scale.clone(),
+                    covariance: self.covariance,
+                    components: self.components.unwrap_or_default(),
+                };
+                fitted.checked(problem)?.into()
             }
             None => StandardNormal { mean: self.mean.clone(), scale: self.scale.clone() }.into(),
         })
     }
 }
 
-/// Targets of users are anywhere and of any width. Trained transports and GPUs begin from N(0, I), and so do moves whose step
-/// was said.
+/// Posteriors and targets of users are anywhere and of any width. Trained transports and GPUs begin from N(0, I), and a step
+/// size for each chain is for chains whose number is known.
 fn wants_fit(problem: &Problem, config: &Config) -> bool {
-    let of_a_user = matches!(problem.kind, TargetKind::Own(_) | TargetKind::Stan(_));
+    let of_a_user = matches!(problem.kind, TargetKind::Own(_) | TargetKind::Stan(_) | TargetKind::Library(_));
+    let is_posterior = matches!(problem.kind, TargetKind::Mrna(_) | TargetKind::Galaxies(_));
     let plain = matches!(config.accelerator, AcceleratorKind::None(_) | AcceleratorKind::Affine(_));
-    of_a_user && plain && config.run.device == Device::Cpu && config.moves_find_their_step()
+    let on_cpu = config.run.device == Device::Cpu;
+    (of_a_user || is_posterior) && plain && on_cpu && config.explorer.step_sizes().is_none()
 }

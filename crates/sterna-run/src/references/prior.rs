@@ -18,7 +18,11 @@ impl Kind for Prior {
             let reason = "its likelihood and prior are not known apart; Problem::from_likelihood tells them in a program";
             return Err(JobError::combination("reference.kind", "\"prior\"", kind, reason));
         };
-        let unusual = Some(("reference.kind", "\"prior\"".to_string()));
+        let is_standard = |(mean, deviation): (&[f64], &[f64])| {
+            mean.iter().all(|mean| *mean == 0.0) && deviation.iter().all(|deviation| *deviation == 1.0)
+        };
+        let unusual = !prior.as_normal().is_some_and(is_standard);
+        let unusual = unusual.then(|| ("reference.kind", "\"prior\"".to_string()));
         Ok(Ground::Density(Density {
             target: problem.target.clone(),
             reference: prior.clone(),

@@ -6,12 +6,14 @@ mod draws;
 mod free_energy;
 mod ladder;
 pub(crate) mod molecule;
+mod reference;
 mod training;
 mod tuning;
 
 use super::figure::Figure;
 use super::format::escape;
 use super::load::Folder;
+use crate::summary::Summary;
 
 /// Charts that are drawn from `traces.json`.
 pub const FROM_TRACES: [&str; 7] = [
@@ -56,6 +58,7 @@ pub fn all(folder: &Folder) -> Vec<Section> {
         free_energy::section(folder),
         molecule::section(folder),
         draws::section(folder),
+        reference::section(folder),
         ladder::section(folder),
         training::section(folder),
         tuning::section(folder),
@@ -67,6 +70,18 @@ pub fn all(folder: &Folder) -> Vec<Section> {
 /// One of eight colours from reference to target.
 fn shade(i: usize, count: usize) -> String {
     format!("q{}", (i * 7 + (count.max(2) - 1) / 2) / (count.max(2) - 1))
+}
+
+/// Ticks of an axis of chains: their names, and some of the numbers between.
+fn chain_ticks(summary: &Summary, most: usize) -> Vec<(f64, String)> {
+    let chains = summary.setup.chains;
+    let step = chains.saturating_sub(1).div_ceil(most).max(1);
+    let named: Vec<usize> = (0..chains).filter(|n| summary.chain_name(*n).is_some()).collect();
+    // Numbers must not touch names.
+    let apart = |n: &usize| named.iter().all(|name| 2 * n.abs_diff(*name) > step);
+    let numbers = (0..chains).step_by(step).filter(apart).map(|n| (n as f64, n.to_string()));
+    let names = named.iter().filter_map(|n| Some((*n as f64, summary.chain_name(*n)?.to_string())));
+    names.chain(numbers).collect()
 }
 
 /// Names of pairs of chains along an axis, so many at most.

@@ -1,8 +1,10 @@
-//! The verdict in words: do the chains communicate, can log Z be trusted, what would help most?
+//! The verdict in words: what do the alarms come to, do the chains communicate, what speaks against log Z, what would
+//! help most?
 
 use super::format::{beside_error, count, duration, percent, with_error};
-use crate::alarms::{Code, chains_for};
+use crate::alarms::{Alarm, Class, Code, Verdict};
 use crate::summary::Summary;
+use sterna::schedule::chains_for;
 
 /// How things stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +54,48 @@ pub struct Sentence {
 
 /// The three of them.
 pub fn verdict(summary: &Summary) -> [Sentence; 3] {
-    [communication(summary), log_z(summary), advice(summary)]
+    let sentences = [communication(summary), log_z(summary)];
+    let [chains, z] = sentences.map(|sentence| beside(summary.verdict, sentence));
+    [chains, z, advice(summary)]
+}
+
+/// No card is green beside an alarm that speaks against the results.
+fn beside(verdict: Verdict, sentence: Sentence) -> Sentence {
+    match (sentence.mood, verdict) {
+        (Mood::Good, Verdict::Doubtful | Verdict::Unsound) => Sentence {
+            mood: Mood::Doubtful,
+            detail: format!("{} But the alarms below stand against it.", sentence.detail),
+            ..sentence
+        },
+        _ => sentence,
+    }
+}
+
+/// The verdict itself, in a line.
+pub fn judgement(summary: &Summary) -> Sentence {
+    let of_class = |class| summary.alarms.iter().filter(move |alarm: &&Alarm| alarm.code.class() == class);
+    let names = |class| of_class(class).map(|alarm| alarm.code.name()).collect::<Vec<_>>().join(", ");
+    let (mood, headline, mut detail) = match summary.verdict {
+        Verdict::Sound => (
+            Mood::Good,
+            "Sound: nothing seen speaks against these results",
+            "What no chain came near, nobody has seen.".to_string(),
+        ),
+        Verdict::Doubtful => (
+            Mood::Doubtful,
+            "Doubtful: the results may be wrong by more than their errors say",
+            format!("What speaks against them: {}.", names(Class::Doubtful)),
+        ),
+        Verdict::Unsound => (
+            Mood::Bad,
+            "Unsound: do not use these results as they are",
+            format!("What forbids it: {}.", names(Class::DoNotUse)),
+        ),
+    };
+    if let Some(unchecked) = summary.not_cross_checked() {
+        detail += &format!(" And {unchecked}.");
+    }
+    Sentence { mood, headline: headline.into(), detail }
 }
 
 fn communication(summary: &Summary) -> Sentence {
@@ -73,7 +116,9 @@ fn communication(summary: &Summary) -> Sentence {
         (Mood::Bad, "The chains do not communicate")
     } else if summary.has(&Code::MissedMode) {
         (Mood::Bad, "The ladders disagree")
-    } else if trips < 20 || rate > 0.95 {
+    } else if summary.has(&Code::UnvisitedOptimum) {
+        (Mood::Doubtful, "An optimum was never visited")
+    } else if summary.has(&Code::FewRoundTrips) || rate > 0.95 {
         (Mood::Doubtful, "The chains hardly communicate")
     } else if summary.has(&Code::LowExploration) {
         (Mood::Doubtful, "The chains communicate, but local moves lag behind")
@@ -87,7 +132,7 @@ fn log_z(summary: &Summary) -> Sentence {
     let z = &summary.log_z;
     let (value, error, off) = (z.bar, z.standard_error, z.deviation());
     let (pair, least) = z.least_overlap().unwrap_or((0, f64::NAN));
-    let mut detail = format!("log Z = {}", with_error(value, error));
+    let mut detail = format!("{} = {}", z.name(), with_error(value, error));
     if let (Some(truth), Some(off)) = (z.truth, off) {
         detail += &format!(
             "; exactly {}, so it is {:.1} standard errors off",
@@ -97,22 +142,18 @@ fn log_z(summary: &Summary) -> Sentence {
     }
     detail +=
         &format!(". The least overlap, {}, is between chains {} and {}.", percent(least), pair, pair + 1);
-    let trips = summary.swaps.round_trips;
     let (mood, headline) = if !value.is_finite() || !error.is_finite() {
         (Mood::Bad, "log Z is unknown")
-    } else if trips == 0 {
-        (Mood::Bad, "log Z cannot be trusted")
-    } else if off.is_some_and(|off| off.abs() > 5.0) {
+    } else if summary.has(&Code::TruthMissed) {
         (Mood::Bad, "log Z is off")
-    } else if summary.has(&Code::LogZDisagrees)
-        || summary.has(&Code::MissedMode)
-        || least.is_nan()
-        || least < 0.03
-        || trips < 20
-    {
+    } else if summary.has(&Code::NoRoundTrip) || summary.has(&Code::CarriedOff) {
+        (Mood::Bad, "log Z cannot be trusted")
+    } else if summary.has(&Code::LooksLikeReference) {
+        (Mood::Doubtful, "log Z claims nothing")
+    } else if summary.verdict != Verdict::Sound || least.is_nan() || least < 0.03 {
         (Mood::Doubtful, "Take log Z with care")
     } else {
-        (Mood::Good, "log Z is trustworthy")
+        (Mood::Good, "Nothing seen speaks against log Z")
     };
     Sentence { mood, headline: headline.into(), detail }
 }
@@ -120,12 +161,13 @@ fn log_z(summary: &Summary) -> Sentence {
 /// The most urgent advice there is; a run in good shape only needs time.
 fn advice(summary: &Summary) -> Sentence {
     let what_is_broken = broken(summary).or_else(|| more_chains(summary)).or_else(|| uneven(summary));
+    let what_is_broken = what_is_broken.or_else(|| few_draws(summary));
     what_is_broken.or_else(|| unfinished(summary)).or_else(|| fewer_chains(summary)).unwrap_or_else(|| {
         let time = duration(4.0 * summary.cost.time.clock.sampling_s);
         hint(
             "Only more iterations",
             format!(
-                "The ladder is in good shape. Errors fall with the square root of time: to halve them, run four times \
+                "Nothing in the ladder asks for a change. Errors fall with the square root of time: to halve them, run four times \
                  as long (about {time})."
             ),
         )
@@ -138,9 +180,14 @@ fn hint(headline: &str, detail: impl Into<String>) -> Sentence {
 
 /// What makes all else pointless.
 fn broken(summary: &Summary) -> Option<Sentence> {
-    if summary.has(&Code::BadDensity) {
+    let says = summary.moves.bad_densities.first.as_ref().is_some_and(|first| first.says.is_some());
+    if summary.has(&Code::BadDensity) && !says {
         let detail = "It answered NaN or +∞ at some points; nothing else is as urgent.";
         return Some(hint("Mend the density first", detail));
+    }
+    if summary.has(&Code::CarriedOff) {
+        let detail = "Draws wander off and hardly come back: bounds, or a proper prior, would give it one.";
+        return Some(hint("Does the density have an integral?", detail));
     }
     let detail = "Step sizes did not settle. A wrong score is the usual cause: `sterna verify` tells.";
     summary.has(&Code::StepSizeBound).then(|| hint("Look at the local moves first", detail))
@@ -149,6 +196,19 @@ fn broken(summary: &Summary) -> Option<Sentence> {
 /// Share of all swaps that are rejected.
 fn mean_rejection(summary: &Summary) -> f64 {
     summary.swaps.global_barrier / (summary.setup.chains as f64 - 1.0)
+}
+
+/// Draws that are worth few, however good the swaps look.
+fn few_draws(summary: &Summary) -> Option<Sentence> {
+    let alarms = [Code::FewDraws, Code::RHat, Code::MissedMode, Code::FewRoundTrips, Code::LowEss];
+    let first = alarms.iter().find(|code| summary.has(code))?;
+    Some(hint(
+        "More independent draws",
+        format!(
+            "The alarm {first} says what they lack. A reference nearer to the target helps most (reference.kind = \"fitted\"), \
+             then longer local moves, then more iterations."
+        ),
+    ))
 }
 
 fn more_chains(summary: &Summary) -> Option<Sentence> {
@@ -183,6 +243,11 @@ fn uneven(summary: &Summary) -> Option<Sentence> {
 }
 
 fn unfinished(summary: &Summary) -> Option<Sentence> {
+    if summary.has(&Code::NotReached) {
+        let detail =
+            "It ended before it had reached what it was asked for: the alarm below says what is missing.";
+        return Some(hint("Let it go on", detail));
+    }
     (!summary.finished).then(|| hint("Let it finish", "The run was stopped before its end."))
 }
 
@@ -202,14 +267,41 @@ fn fewer_chains(summary: &Summary) -> Option<Sentence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alarms::Alarm;
     use crate::summary::tests::sound;
 
     fn with(change: impl Fn(&mut Summary)) -> [Sentence; 3] {
         let mut summary = sound();
         summary.alarms.clear();
         change(&mut summary);
+        summary.verdict = Verdict::of(&summary.alarms);
         verdict(&summary)
+    }
+
+    fn alarm(code: Code) -> Vec<Alarm> {
+        vec![Alarm { code, message: String::new() }]
+    }
+
+    /// Whatever rings, no card is green that it speaks against; notes speak against none.
+    #[test]
+    fn no_card_is_green_beside_an_alarm() {
+        for code in Code::ALL {
+            let [chains, z, _] = with(|s| s.alarms = alarm(code.clone()));
+            let green = [&chains, &z].iter().any(|sentence| sentence.mood == Mood::Good);
+            assert_eq!(green, code.class() == Class::Note, "{code}: {chains:?} {z:?}");
+        }
+    }
+
+    #[test]
+    fn the_verdict_names_what_speaks_and_what_was_not_checked() {
+        let mut summary = sound();
+        let line = judgement(&summary);
+        assert!(line.mood == Mood::Bad && line.detail.contains("missed-mode"), "{line:?}");
+        assert!(line.detail.contains("modes were not cross-checked"), "{line:?}");
+        summary.setup.ensembles = 4;
+        summary.alarms.clear();
+        summary.verdict = Verdict::Sound;
+        let line = judgement(&summary);
+        assert!(line.mood == Mood::Good && !line.detail.contains("cross-checked"), "{line:?}");
     }
 
     #[test]
@@ -226,6 +318,7 @@ mod tests {
             s.swaps.round_trips = 0;
             s.swaps.rejection_rates = vec![0.9, 0.99, 0.9, 0.9];
             s.swaps.global_barrier = 3.69;
+            s.alarms = alarm(Code::NoRoundTrip);
         });
         assert_eq!((chains.mood, z.mood), (Mood::Bad, Mood::Bad));
         assert!(chains.detail.contains("1–2") && advice.headline == "More chains", "{chains:?} {advice:?}");
@@ -233,7 +326,7 @@ mod tests {
 
     #[test]
     fn log_z_far_from_the_truth_is_bad() {
-        assert_eq!(with(|s| s.log_z.bar = 2.0)[1].mood, Mood::Bad);
+        assert_eq!(with(|s| s.alarms = alarm(Code::TruthMissed))[1].mood, Mood::Bad);
         assert_eq!(with(|s| s.log_z.bar = f64::NAN)[1].mood, Mood::Bad);
         assert_eq!(with(|s| s.log_z.pairs[0].overlap = 0.01)[1].mood, Mood::Doubtful);
         // No pair, or one of which nothing is known, is nothing to trust.
@@ -247,9 +340,11 @@ mod tests {
             (Code::BadDensity, "density"),
             (Code::StepSizeBound, "local moves"),
             (Code::LowExploration, "local moves"),
+            (Code::CarriedOff, "integral"),
+            (Code::NotReached, "go on"),
+            (Code::FewDraws, "independent draws"),
         ] {
-            let [_, _, advice] =
-                with(|s| s.alarms = vec![Alarm { code: code.clone(), message: String::new() }]);
+            let [_, _, advice] = with(|s| s.alarms = alarm(code.clone()));
             assert!(advice.headline.to_lowercase().contains(word), "{advice:?}");
         }
         let [_, _, advice] = with(|s| {

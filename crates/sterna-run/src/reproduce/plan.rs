@@ -215,7 +215,7 @@ impl Problem {
             Budget::Quick => {
                 let steps = match (self, row.method) {
                     (Self::Dw4, Method::Cmcd) => 200,
-                    (Self::ManyWell, Method::Cmcd) => 1500,
+                    (Self::ManyWell, Method::Cmcd) => 500,
                     (_, Method::Flow) => 400,
                     (_, Method::Cmcd) => 700,
                     _ => 2000,

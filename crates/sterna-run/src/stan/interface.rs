@@ -1,4 +1,5 @@
-//! BridgeStan's C functions, of its version 2, as far as they are needed here.
+//! BridgeStan's C functions, of its version 2, as far as they are needed here. What a model can be sampled without may be missing:
+//! makers of generators, a place for what it prints, a word about threads.
 
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -21,7 +22,7 @@ type Print = unsafe extern "C" fn(text: *const c_char, size: usize);
 pub struct Functions {
     pub model_construct: unsafe extern "C" fn(*const c_char, c_uint, *mut *mut c_char) -> *mut Instance,
     pub model_destruct: unsafe extern "C" fn(*mut Instance),
-    pub model_info: unsafe extern "C" fn(*const Instance) -> *const c_char,
+    pub model_info: Option<unsafe extern "C" fn(*const Instance) -> *const c_char>,
     pub param_names: unsafe extern "C" fn(*const Instance, bool, bool) -> *const c_char,
     pub param_num: unsafe extern "C" fn(*const Instance, bool, bool) -> c_int,
     pub param_unc_num: unsafe extern "C" fn(*const Instance) -> c_int,
@@ -44,6 +45,15 @@ pub struct Functions {
         *mut *mut c_char,
     ) -> c_int,
     free_error_msg: unsafe extern "C" fn(*mut c_char),
+    /// Makers of generators, which generated quantities need.
+    generators: Option<Generators>,
+}
+
+/// Makes a generator of a seed, and takes it away.
+#[derive(Clone, Copy)]
+struct Generators {
+    construct: unsafe extern "C" fn(c_uint, *mut *mut c_char) -> *mut c_void,
+    destruct: unsafe extern "C" fn(*mut c_void),
 }
 
 impl Functions {
@@ -58,23 +68,39 @@ impl Functions {
             Self {
                 model_construct: function(&library, "bs_model_construct")?,
                 model_destruct: function(&library, "bs_model_destruct")?,
-                model_info: function(&library, "bs_model_info")?,
+                model_info: function(&library, "bs_model_info").ok(),
                 param_names: function(&library, "bs_param_names")?,
                 param_num: function(&library, "bs_param_num")?,
                 param_unc_num: function(&library, "bs_param_unc_num")?,
                 log_density_gradient: function(&library, "bs_log_density_gradient")?,
                 param_constrain: function(&library, "bs_param_constrain")?,
                 free_error_msg: function(&library, "bs_free_error_msg")?,
+                generators: generators(&library),
             }
         };
-        // A model's `print` would be heard at every evaluation, and on stdout, where results go.
-        // SAFETY: as above; the callback lives as long as the program, and no message is asked for.
-        unsafe {
-            let set: unsafe extern "C" fn(Option<Print>, *mut *mut c_char) -> c_int =
-                function(&library, "bs_set_print_callback")?;
-            set(Some(unheard), std::ptr::null_mut());
-        }
+        hush(&library);
         Ok(functions)
+    }
+
+    /// Whether generated quantities can be had.
+    pub fn generates(&self) -> bool {
+        self.generators.is_some()
+    }
+
+    /// Calls with a generator of this seed, which is null where there is none.
+    pub fn with_generator<T>(&self, seed: u32, call: impl FnOnce(*mut c_void) -> T) -> T {
+        let Some(Generators { construct, destruct }) = self.generators else {
+            return call(std::ptr::null_mut());
+        };
+        // SAFETY: no message is asked for; what was made is taken away once, by the same library.
+        unsafe {
+            let generator = construct(seed, std::ptr::null_mut());
+            let out = call(generator);
+            if !generator.is_null() {
+                destruct(generator);
+            }
+            out
+        }
     }
 
     /// Text of a message, in one line, which is given back to the library.
@@ -91,6 +117,30 @@ impl Functions {
             (self.free_error_msg)(message);
             said.split_whitespace().collect::<Vec<_>>().join(" ")
         }
+    }
+}
+
+/// A model's `print` would be heard at every evaluation, and on stdout, where results go.
+fn hush(library: &Library) {
+    type Set = unsafe extern "C" fn(Option<Print>, *mut *mut c_char) -> c_int;
+    // SAFETY: the version is the one whose header says what this function is; the callback lives as long as the program, and no
+    // message is asked for.
+    unsafe {
+        if let Ok(set) = function::<Set>(library, "bs_set_print_callback") {
+            set(Some(unheard), std::ptr::null_mut());
+        }
+    }
+}
+
+/// The makers of generators, where there are some.
+///
+/// # Safety
+/// The library must be of the known version.
+unsafe fn generators(library: &Library) -> Option<Generators> {
+    // SAFETY: the version is the one whose header says what these functions are.
+    unsafe {
+        let construct = function(library, "bs_rng_construct").ok()?;
+        Some(Generators { construct, destruct: function(library, "bs_rng_destruct").ok()? })
     }
 }
 
@@ -129,7 +179,7 @@ unsafe fn function<T: Copy>(library: &Library, name: &str) -> Result<T, String> 
     found.map(|found| *found).map_err(|_| format!("it exports no function `{name}`: is it whole?"))
 }
 
-unsafe extern "C" fn unheard(_: *const c_char, _: usize) {}
+extern "C" fn unheard(_: *const c_char, _: usize) {}
 
 /// A C string.
 ///

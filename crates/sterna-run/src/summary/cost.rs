@@ -13,6 +13,12 @@ use sterna::run::{Results, Run};
 pub struct Evaluations {
     /// Of the target, tuning and training included.
     pub target: u64,
+    /// Of these, in the trial before the run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trial: u64,
+    /// Of these, climbs to optima.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub climbing: u64,
     /// Of these, in sampling.
     pub sampling: u64,
     /// Of these, inside losses.
@@ -24,13 +30,18 @@ pub struct Evaluations {
 }
 
 impl Evaluations {
-    fn of(about: &About, setup: &Setup, results: &Results, fit: Option<&FitReport>) -> Self {
+    fn of(about: &About, setup: &Setup, run: &Run, results: &Results) -> Self {
+        let fit = Training::report(run);
         let inside_losses = |count: fn(&FitReport) -> u64| fit.map_or(0, count);
         let has_network = fit.is_some() || about.transport_given;
         let in_swaps = if has_network { about.network_points * journeys(setup, fit) } else { 0 };
         let network_training = inside_losses(|fit| fit.network_evaluations);
         Self {
-            target: results.evaluations + inside_losses(|fit| fit.target_evaluations),
+            target: about.tried.evaluations
+                + results.evaluations
+                + inside_losses(|fit| fit.target_evaluations),
+            trial: about.tried.evaluations,
+            climbing: run.climbing_evaluations(),
             sampling: results.sampling_evaluations,
             training: inside_losses(|fit| fit.target_evaluations),
             network: network_training + in_swaps + results.network_evaluations,
@@ -38,15 +49,20 @@ impl Evaluations {
         }
     }
 
-    /// Of the target, before sampling and outside losses.
+    /// Of the target, after trial and climbs, before sampling and outside losses.
     pub fn tuning(&self) -> u64 {
-        self.target.saturating_sub(self.sampling + self.training)
+        let others = [self.trial, self.climbing, self.sampling, self.training];
+        others.iter().fold(self.target, |left, other| left.saturating_sub(*other))
     }
 
     /// Of a network, outside losses.
     pub fn network_sampling(&self) -> u64 {
         self.network.saturating_sub(self.network_training)
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Journeys of the pairs that use a transport, in both directions, over all of sampling.
@@ -74,10 +90,9 @@ pub struct Cost {
 
 impl Cost {
     pub(super) fn of(about: &About, setup: &Setup, run: &Run, results: &Results, times: &Times) -> Self {
-        let fit = Training::report(run);
         let (payoff, break_even) = crate::payoff::payoff(run, results, times).unzip();
         Self {
-            evaluations: Evaluations::of(about, setup, results, fit),
+            evaluations: Evaluations::of(about, setup, run, results),
             time: Time::of(times, results.iterations),
             payoff,
             break_even,

@@ -1,6 +1,7 @@
 //! What was run: target, ladder, accelerator.
 
 use super::number;
+use crate::trial::Tried;
 use serde::{Deserialize, Serialize};
 use sterna::run::{Results, Run};
 
@@ -11,6 +12,8 @@ pub struct About {
     pub target: String,
     /// Names of its parameters, one for each coordinate; none if they have none.
     pub parameters: Vec<String>,
+    /// Whether log Z is the log evidence.
+    pub is_evidence: bool,
     /// The reference's kind.
     pub reference: String,
     /// The accelerator's kind.
@@ -24,6 +27,8 @@ pub struct About {
     pub transport_given: bool,
     /// The loss that networks are trained with.
     pub loss: String,
+    /// What the trial of the target found.
+    pub tried: Tried,
 }
 
 /// The `target` of a summary.

@@ -174,12 +174,15 @@ pub struct LogZ {
     pub standard_error: f64,
     /// The true value, where it is known.
     pub truth: Option<f64>,
+    /// What it is the logarithm of, where that has a name: the evidence, of a likelihood with its prior.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// Pair by pair.
     pub pairs: Vec<PairRatio>,
 }
 
 impl LogZ {
-    pub(super) fn of(results: &Results) -> Self {
+    pub(super) fn of(results: &Results, is_evidence: bool) -> Self {
         let z = &results.log_z;
         let pairs = z.pairs.iter().map(|p| PairRatio {
             forward: p.forward,
@@ -196,8 +199,14 @@ impl LogZ {
             bar: z.bar,
             standard_error: z.standard_error,
             truth: results.log_z_truth,
+            of: is_evidence.then(|| "evidence".into()),
             pairs: pairs.collect(),
         }
+    }
+
+    /// What to call it: log Z, or log evidence.
+    pub fn name(&self) -> String {
+        format!("log {}", self.of.as_deref().unwrap_or("Z"))
     }
 
     /// Standard errors between the estimate and the truth, where that is known.

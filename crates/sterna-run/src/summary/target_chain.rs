@@ -1,11 +1,9 @@
-//! What the draws of the target chain say, of named quantities too, and how local moves fared on the way there.
+//! What the draws of the target chain say, and how local moves fared on the way there.
 
 use super::number;
 use crate::chemistry::Molecule;
-use crate::problem::{Constrain, Observable};
 use serde::{Deserialize, Serialize};
-use sterna::estimates::effective_sample_size;
-use sterna::records::{BadPoint, Draws};
+use sterna::records::BadPoint;
 use sterna::run::{Results, Run};
 
 /// Mean of each coordinate on the target chain.
@@ -85,6 +83,9 @@ pub struct BadDensity {
     /// Where.
     #[serde(deserialize_with = "number::list")]
     pub point: Vec<f64>,
+    /// Why, where the target can tell: the text of an exception.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
 }
 
 /// How often the target answered NaN or +∞.
@@ -106,7 +107,7 @@ pub struct Moves {
 }
 
 impl Moves {
-    pub(super) fn of(run: &Run, results: &Results) -> Self {
+    pub(super) fn of(run: &Run, results: &Results, says: Option<String>) -> Self {
         let described = run.sampler().explorer.describe();
         let (count, first) = &results.bad;
         let bad = |b: &BadPoint| BadDensity {
@@ -114,6 +115,7 @@ impl Moves {
             chain: b.chain,
             replica: b.replica,
             point: b.point.clone(),
+            says: says.clone(),
         };
         Self {
             explorer: ExplorerSummary {
@@ -123,100 +125,5 @@ impl Moves {
             },
             bad_densities: BadDensities { count: *count, first: first.as_ref().map(bad) },
         }
-    }
-}
-
-/// What the draws say of a named quantity.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Quantity {
-    /// Its name.
-    pub name: String,
-    /// Mean of the draws.
-    #[serde(deserialize_with = "number::one")]
-    pub mean: f64,
-    /// Their standard deviation.
-    #[serde(deserialize_with = "number::one")]
-    pub sd: f64,
-    /// Standard error of the mean.
-    #[serde(deserialize_with = "number::one")]
-    pub mcse: f64,
-    /// Independent draws that they are worth.
-    #[serde(deserialize_with = "number::one")]
-    pub ess: f64,
-}
-
-impl Quantity {
-    /// One for each coordinate, where they have names.
-    pub(super) fn parameters(names: &[String], results: &Results, draws: &[Draws]) -> Vec<Self> {
-        let dim = results.means.len();
-        if names.len() != dim {
-            return Vec::new();
-        }
-        let quantity = |(j, name): (usize, &String)| {
-            let column = draws.iter().flat_map(|d| d.x.chunks_exact(dim)).map(|x| x[j]);
-            let (mean, mcse) = results.means[j];
-            Self { name: name.clone(), mean, sd: deviation(column), mcse, ess: results.ess[j] }
-        };
-        names.iter().enumerate().map(quantity).collect()
-    }
-
-    /// One for each named value of points of this dimension.
-    pub(super) fn values(names: &[String], values: &dyn Constrain, dim: usize, draws: &[Draws]) -> Vec<Self> {
-        let count = values.values();
-        if names.len() != count {
-            return Vec::new();
-        }
-        let mut columns = vec![vec![Vec::new(); draws.len()]; count];
-        let mut of_point = vec![0.0; count];
-        for (ladder, draws) in draws.iter().enumerate() {
-            for point in draws.x.chunks_exact(dim) {
-                values.constrain(point, &mut of_point);
-                columns.iter_mut().zip(&of_point).for_each(|(column, x)| column[ladder].push(*x));
-            }
-        }
-        names.iter().zip(columns).map(|(name, ladders)| Self::of(name, &ladders)).collect()
-    }
-
-    /// One for each observable of points of this dimension.
-    pub(super) fn observables(observables: &[Observable], dim: usize, draws: &[Draws]) -> Vec<Self> {
-        let quantity = |observable: &Observable| {
-            let of = |d: &Draws| d.x.chunks_exact(dim).map(|x| (observable.value)(x)).collect();
-            Self::of(&observable.name, &draws.iter().map(of).collect::<Vec<_>>())
-        };
-        observables.iter().map(quantity).collect()
-    }
-
-    /// Of numbers, ladder by ladder.
-    fn of(name: &str, ladders: &[Vec<f64>]) -> Self {
-        let ess = effective_sample_size(&ladders.iter().map(|l| &l[..]).collect::<Vec<_>>());
-        let all = || ladders.iter().flatten().copied();
-        let sd = deviation(all());
-        let mean = all().sum::<f64>() / all().count() as f64;
-        Self { name: name.into(), mean, sd, mcse: sd / ess.sqrt(), ess }
-    }
-}
-
-/// Standard deviation, in two passes.
-fn deviation(values: impl Iterator<Item = f64> + Clone) -> f64 {
-    let count = values.clone().count() as f64;
-    let mean = values.clone().sum::<f64>() / count;
-    (values.map(|x| (x - mean) * (x - mean)).sum::<f64>() / (count - 1.0)).sqrt()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-
-    #[test]
-    fn an_observable_has_the_moments_of_its_values() {
-        let x: Vec<f64> = (0..1000).map(|i| f64::from(i * 7919 % 1000) / 1000.0).collect();
-        let draws = [Draws { x, ..Draws::default() }];
-        let square = Observable { name: "square".into(), value: Arc::new(|x| x[0] * x[0]) };
-        let found = &Quantity::observables(&[square], 1, &draws)[0];
-        // Uniform on [0, 1): 1/3, and 4/45 for the variance.
-        assert!((found.mean - 1.0 / 3.0).abs() < 1e-3, "{found:?}");
-        assert!((found.sd - (4f64 / 45.0).sqrt()).abs() < 1e-3, "{found:?}");
-        assert!((found.mcse * found.ess.sqrt() - found.sd).abs() < 1e-12);
     }
 }

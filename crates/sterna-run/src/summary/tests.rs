@@ -17,6 +17,7 @@ pub(crate) fn sound() -> Summary {
     Summary {
         schema: SCHEMA,
         sterna: "0.0.0".into(),
+        verdict: Verdict::Unsound,
         finished: true,
         setup: Setup {
             seed: u64::MAX,
@@ -29,6 +30,8 @@ pub(crate) fn sound() -> Summary {
             schedule: vec![0.0, 0.25, 0.5, 0.75, 1.0],
         },
         stopped_by: None,
+        goals: None,
+        reference: None,
         swaps: Swaps {
             rejection_rates: vec![0.4; 4],
             global_barrier: 1.6,
@@ -51,12 +54,14 @@ pub(crate) fn sound() -> Summary {
             bar: 1.0,
             standard_error: 0.1,
             truth: Some(1.05),
+            of: None,
             pairs: vec![pair; 4],
         },
         target_chain: TargetChain {
             expectations: Expectations { mean: vec![0.0], standard_error: vec![0.01] },
             ess: Ess { minimum: 500.0, coordinates: vec![500.0] },
         },
+        mixing: None,
         parameters: Vec::new(),
         observables: Vec::new(),
         moves: Moves {
@@ -88,7 +93,7 @@ fn what_is_written_comes_back() {
     assert_eq!((&value["schema"], &value["seed"]), (&json!(SCHEMA), &json!(u64::MAX)));
     assert_eq!((&value["chains"], &value["time"]["sampling_s"]), (&json!(5), &json!(10.0)));
     assert_eq!((&value["training"], &value["break_even"]), (&Value::Null, &Value::Null));
-    assert_eq!(value["alarms"], json!([{"code": "missed-mode", "message": "seen"}]));
+    assert_eq!(value["alarms"], json!([{"code": "missed-mode", "class": "do-not-use", "message": "seen"}]));
 }
 
 #[test]
@@ -114,16 +119,19 @@ fn changed(change: impl Fn(&mut Value)) -> Result<Summary, String> {
 #[test]
 fn parts_that_do_not_apply_may_be_missing() {
     let without = changed(|v| {
-        let optional = ["schema", "training", "molecule", "payoff", "break_even"];
+        let optional = ["schema", "verdict", "mixing", "training", "molecule", "payoff", "break_even"];
         v.as_object_mut().unwrap().retain(|key, _| !optional.contains(&key.as_str()));
     });
     assert_eq!(without.unwrap(), Summary { schema: 0, ..sound() });
     // A newer version's alarm is read by its name; a field that nobody knows is passed over.
     let newer = changed(|v| {
         v["alarms"][0]["code"] = json!("of-tomorrow");
-        v["verdict"] = json!("sound");
+        v["of-tomorrow"] = json!("seen");
     });
-    assert_eq!(newer.unwrap().alarms[0].code, Code::Other("of-tomorrow".into()));
+    let newer = newer.unwrap();
+    assert_eq!(newer.alarms[0].code, Code::Other("of-tomorrow".into()));
+    // A verdict follows from the alarms, whatever a file claims.
+    assert_eq!(newer.verdict, Verdict::Doubtful);
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! `kind = "library"`: a target in a shared library that speaks C.
 
-use super::{About, Kind};
+use super::{About, File, Kind};
+use crate::config::{ParameterConfig, parameters};
 use crate::error::JobError;
-use crate::library::LibraryTarget;
-use crate::problem::Problem;
+use crate::library::{self, LIKELIHOOD, LibraryTarget};
+use crate::problem::{Parameter, Problem};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use sterna::Target;
+use sterna::priors::{Independent, Law};
+use sterna::supports::{self, Constrained, Parameters, Support};
 
 /// Fields of `kind = "library"`.
 ///
@@ -22,12 +26,15 @@ pub struct Library {
     /// Dimension, where the library does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dim: Option<usize>,
-    /// The shared library, from the current folder if the path is not absolute.
+    /// The shared library; in a file, from the folder of the config if the path is not absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<PathBuf>,
     /// The function that it exports, `sterna_evaluate` if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
+    /// Whether it writes scores; the library says so itself if not given, and is believed to if it says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gradient: Option<bool>,
 }
 
 impl Kind for Library {
@@ -37,16 +44,57 @@ impl Kind for Library {
     }
 
     fn problem(&self) -> Result<Problem, JobError> {
+        self.with_parameters(&[])
+    }
+
+    fn files(&mut self) -> Vec<File<'_>> {
+        // It may find others beside itself, so it stays where it is.
+        self.library.as_mut().map(|path| File { path, kept_as: None }).into_iter().collect()
+    }
+}
+
+impl Library {
+    /// What is sampled, if its values are these parameters.
+    pub fn with_parameters(&self, given: &[ParameterConfig]) -> Result<Problem, JobError> {
         let Some(library) = &self.library else {
             return Err(JobError::Config(
                 "target.kind = \"library\" needs target.library, the path of a shared library".into(),
             ));
         };
-        Ok(Problem::new(LibraryTarget::load(library, self.symbol.as_deref(), self.dim)?))
+        let values = (!given.is_empty()).then(|| given.iter().map(|one| one.size).sum());
+        let laws: Vec<Option<Law>> = given.iter().map(ParameterConfig::law).collect::<Result<_, _>>()?;
+        // Wrong supports are told before anything is loaded.
+        parameters(given, None)?;
+        let has_laws = laws.iter().any(Option::is_some);
+        let symbol = self.symbol.as_deref().or(has_laws.then_some(LIKELIHOOD));
+        let mut target = LibraryTarget::load(library, symbol, self.dim.or(values))?;
+        if let Some(values) = values.filter(|values| *values != target.dim()) {
+            let reason = format!("[[parameters]] have {values} values in all; the two must agree");
+            return Err(JobError::setting("target.dim", target.dim(), reason));
+        }
+        if self.gradient == Some(false) {
+            target = target.without_score();
+        }
+        let all = parameters(given, target.exports().parameters.as_deref())?;
+        let exports = target.exports().clone();
+        let problem = match (exports.prior_transform, has_laws) {
+            (Some(_), true) => Err(JobError::Config(
+                "parameters.prior is impossible with a library that exports `sterna_prior_transform`: only one of the two can be \
+                 the prior"
+                    .into(),
+            )),
+            (Some(_), false) => Ok(library::cube(target, all.as_deref())),
+            (None, true) => posterior(target, all.unwrap_or_default(), laws),
+            (None, false) if target.is_likelihood() => Err(JobError::Config(
+                "the library exports `sterna_log_likelihood` alone: give each of [[parameters]] a prior, or export \
+                 `sterna_prior_transform`, or the whole density as `sterna_evaluate`"
+                    .into(),
+            )),
+            (None, false) => constrained(target, all),
+        }?;
+        Ok(library::observing(problem, &exports))
     }
-}
 
-impl Library {
     /// Named from the root, so that a run goes on from any folder.
     pub fn with_absolute_path(mut self) -> Self {
         if let Some(library) = &mut self.library
@@ -58,4 +106,32 @@ impl Library {
         }
         self
     }
+}
+
+/// A whole density, of free coordinates where its values have supports.
+fn constrained(target: LibraryTarget, all: Option<Vec<supports::Parameter>>) -> Result<Problem, JobError> {
+    match all {
+        None => Ok(Problem::new(target)),
+        Some(all) if all.iter().all(|one| one.support == Support::Real) => {
+            Ok(Problem::new(target).named(all.iter().map(Parameter::supported)))
+        }
+        Some(all) => Ok(Problem::constrained(Constrained::new(Parameters::new(all)?, target)?)),
+    }
+}
+
+/// A likelihood of parameters that each have a law.
+fn posterior(
+    target: LibraryTarget,
+    all: Vec<supports::Parameter>,
+    laws: Vec<Option<Law>>,
+) -> Result<Problem, JobError> {
+    let each = all.into_iter().zip(laws).map(|(one, law)| match law {
+        Some(law) => Ok((one.name, one.size, law)),
+        None => Err(JobError::Config(format!(
+            "parameters.{}.prior is missing: others have one, and the path leads from the prior of all",
+            one.name
+        ))),
+    });
+    let prior = Independent::new(each.collect::<Result<Vec<_>, _>>()?)?;
+    Problem::posterior(target, prior)
 }

@@ -1,9 +1,9 @@
-//! `kind = "stan"`: a model of Stan, compiled by BridgeStan.
+//! `kind = "stan"`: a model of Stan, compiled by BridgeStan, or its source.
 
 use super::{About, File, Kind};
 use crate::error::JobError;
 use crate::problem::Problem;
-use crate::stan::StanModel;
+use crate::stan::{StanModel, compile};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub struct Stan {
     /// Free parameters, which follow from model and data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dim: Option<usize>,
-    /// The shared library that BridgeStan makes of a model.
+    /// The shared library that BridgeStan makes of a model, or the model's source, which is compiled then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<PathBuf>,
     /// The model's data: a JSON file, or the JSON itself; none if not given.
@@ -24,6 +24,12 @@ pub struct Stan {
     /// Seed of random numbers in the model's block `transformed data`, 0 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u32>,
+    /// Whether transformed parameters and generated quantities are kept too; they are if it is not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantities: Option<bool>,
+    /// The folder of the BridgeStan that compiles a source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bridgestan: Option<PathBuf>,
 }
 
 /// Data of a model, as a config gives them: what begins with `{` is JSON, anything else names a file.
@@ -77,7 +83,7 @@ impl<'de> Deserialize<'de> for Data {
 
 impl Kind for Stan {
     fn about(&self) -> About {
-        let about = "a Stan model: model = the library that BridgeStan makes of it, data = a JSON file";
+        let about = "a Stan model: model = its source, or the library that BridgeStan makes of it, data = a JSON file";
         About { possible: "what it says", about }
     }
 
@@ -87,7 +93,14 @@ impl Kind for Stan {
                 "target.kind = \"stan\" needs target.model, the shared library that BridgeStan makes of a model".into(),
             ));
         };
-        let model = StanModel::load(path, self.data.as_ref(), self.seed.unwrap_or(0))?;
+        let library = match compile::is_source(path) {
+            true => compile::compiled(path, self.bridgestan.as_deref()).map_err(|what| {
+                JobError::Config(format!("target.model = {:?}: {what}", path.display().to_string()))
+            })?,
+            false => path.clone(),
+        };
+        let (seed, all) = (self.seed.unwrap_or(0), self.quantities.unwrap_or(true));
+        let model = StanModel::load(&library, self.data.as_ref(), seed, all)?;
         if let Some(given) = self.dim.filter(|&given| given != model.dim()) {
             let reason = format!("the model has {} free parameters with these data", model.dim());
             return Err(JobError::setting("target.dim", given, reason));
@@ -102,17 +115,18 @@ impl Kind for Stan {
         };
         // A library may find others beside itself, so it stays where it is.
         let model = self.model.as_mut().map(|path| File { path, kept_as: None });
-        [model, data].into_iter().flatten().collect()
+        let bridgestan = self.bridgestan.as_mut().map(|path| File { path, kept_as: None });
+        [model, data, bridgestan].into_iter().flatten().collect()
     }
 }
 
 impl Stan {
-    /// The model named from the root, so that a run goes on from any folder.
+    /// Model and BridgeStan named from the root, so that a run goes on from any folder.
     pub fn with_absolute_path(mut self) -> Self {
-        if let Some(model) = &mut self.model
-            && let Ok(path) = std::path::absolute(&*model)
-        {
-            *model = path;
+        for path in [&mut self.model, &mut self.bridgestan].into_iter().flatten() {
+            if let Ok(absolute) = std::path::absolute(&*path) {
+                *path = absolute;
+            }
         }
         self
     }

@@ -3,7 +3,10 @@
  *   u = log sigma ~ normal(m, 1/2), p ~ dirichlet(2, 3), so that Z = sqrt(2 pi) / 2 * B(2, 3)
  *
  * Data: {"m": 0.3}, and where the model throws: for sigma above "limit". Built with -DMAJOR=3 it claims another version,
- * with -DTHREADS='"false"' that it knows no threads, and with -DONE_TAPE it knows none: all calls write to one place. */
+ * with -DTHREADS='"false"' that it knows no threads, and with -DONE_TAPE it knows none: all calls write to one place. With
+ * -DBARE it exports nothing that a model can be sampled without, as a library of another minor version may. With
+ * -DQUANTITIES it has a transformed parameter, the variance sigma^2, and generates y ~ uniform(0, sigma), but throws where p
+ * is above 0.9. */
 #include <math.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -52,26 +55,49 @@ model *bs_model_construct(const char *data, unsigned int seed, char **said) {
 
 void bs_model_destruct(model *self) { free(self); }
 void bs_free_error_msg(char *said) { free(said); }
+#ifndef BARE
+const int bs_minor_version = 7, bs_patch_version = 0;
+const char *bs_name(const model *self) { return "tests_model"; }
 const char *bs_model_info(const model *self) {
     return "BridgeStan version: 2.7.0\nStan C++ Defines:\n\tSTAN_THREADS=" THREADS "\n";
 }
+#endif
+#ifdef QUANTITIES
+const char *bs_param_names(const model *self, bool transformed, bool generated) {
+    return transformed ? generated ? "sigma,p.1,p.2,variance,y" : "sigma,p.1,p.2,variance" : "sigma,p.1,p.2";
+}
+int bs_param_num(const model *self, bool transformed, bool generated) { return 3 + transformed + generated; }
+#ifndef BARE
+double *bs_rng_construct(unsigned int seed, char **said) {
+    double *out = malloc(sizeof *out);
+    *out = (seed + 0.5) / 4294967296.0;
+    return out;
+}
+void bs_rng_destruct(double *rng) { free(rng); }
+#endif
+#else
 const char *bs_param_names(const model *self, bool transformed, bool generated) { return "sigma,p.1,p.2"; }
 int bs_param_num(const model *self, bool transformed, bool generated) { return 3; }
+#endif
 #ifndef INCOMPLETE
 int bs_param_unc_num(const model *self) { return 2; }
 #endif
 
+#ifndef BARE
 int bs_set_print_callback(void (*callback)(const char *, size_t), char **said) {
     print = callback;
     return 0;
 }
+#endif
 
 int bs_log_density_gradient(const model *self, bool propto, bool jacobian, const double *x, double *value, double *score,
                             char **said) {
     if (print)
         print("heard", 5);
+#ifndef BARE
     else
         puts("heard");
+#endif
     if (exp(x[0]) > self->limit) return refuse(said, "log_density_gradient() failed with exception:\n sigma is too large");
 #ifdef ONE_TAPE
     tape[0] = x[0], tape[1] = x[1];
@@ -92,5 +118,10 @@ int bs_param_constrain(const model *self, bool transformed, bool generated, cons
     out[0] = exp(x[0]);
     out[1] = 1 / (1 + exp(-x[1]));
     out[2] = 1 / (1 + exp(x[1]));
+#ifdef QUANTITIES
+    if (generated && out[1] > 0.9) return refuse(said, "p is too large");
+    if (transformed) out[3] = out[0] * out[0];
+    if (generated) out[4] = *(double *)rng * out[0];
+#endif
     return 0;
 }

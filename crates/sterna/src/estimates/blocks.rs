@@ -89,6 +89,11 @@ impl Series {
         self.block
     }
 
+    /// The mean of all.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
     /// The series itself, or the means of its blocks.
     pub fn means(&self) -> &[f64] {
         &self.means

@@ -75,6 +75,35 @@ pub fn log_z_of(log_z_reference: f64, ladders: &[LadderWeights]) -> LogZ {
     }
 }
 
+/// Fewer proposals of a pair are no part of their own.
+const FEWEST_IN_A_PART: usize = 32;
+
+/// log Z from parts of a run, each by itself: the two halves of every ladder, or whole ladders once their weights are folded
+/// or while they are few.
+pub fn log_z_of_parts(log_z_reference: f64, ladders: &[LadderWeights]) -> Vec<f64> {
+    let of = |ladder: LadderWeights| log_z_of(log_z_reference, &[ladder]).bar;
+    let each = |ladder: &LadderWeights| {
+        let fewest = ladder.latest.iter().map(|(f, _)| f.len()).min().unwrap_or(0);
+        if ladder.folded.is_some() || fewest < 2 * FEWEST_IN_A_PART {
+            return vec![of(ladder.clone())];
+        }
+        let half = |second: bool| {
+            let cut = |(f, b): &Works<'_>| {
+                let middle = f.len() / 2;
+                if second {
+                    (f[middle..].to_vec(), b[middle..].to_vec())
+                } else {
+                    (f[..middle].to_vec(), b[..middle].to_vec())
+                }
+            };
+            let works: Vec<(Vec<f64>, Vec<f64>)> = ladder.latest.iter().map(cut).collect();
+            of(LadderWeights { folded: None, latest: works.iter().map(|(f, b)| (&f[..], &b[..])).collect() })
+        };
+        vec![half(false), half(true)]
+    };
+    ladders.iter().flat_map(each).collect()
+}
+
 /// What the weights of a pair say, over all ladders.
 fn estimate(pair: usize, ladders: &[LadderWeights]) -> PairEstimate {
     let (mut forward, mut backward) = (Weighted::default(), Weighted::default());
@@ -124,7 +153,8 @@ fn variance(pairs: &[PairEstimate], ladders: &[LadderWeights]) -> f64 {
     };
     if ladders.iter().all(|l| l.folded.is_none()) {
         let each = ladders.iter().map(|l| influence(&l.latest, 1.0));
-        return each.map(|s| s.len() as f64 * slow_variance(&s)).sum();
+        let each = each.map(|s| (s.len() as f64 * slow_variance(&s), s.iter().sum()));
+        return within_or_between(each.collect());
     }
     if pairs.iter().any(|p| !p.bar.log_ratio.is_finite()) {
         return f64::NAN;
@@ -134,12 +164,29 @@ fn variance(pairs: &[PairEstimate], ladders: &[LadderWeights]) -> f64 {
     };
     let all = ladders.iter().map(proposals).sum::<u64>() as f64;
     let of = |l: &LadderWeights| {
-        let Some(folded) = l.folded else { return 0.0 };
+        let Some(folded) = l.folded else { return (0.0, 0.0) };
         let mut series = folded.influence.clone();
         influence(&l.latest, all).iter().for_each(|&x| series.push(x));
-        (series.count() as f64 / all).powi(2) * series.variance_of_mean()
+        let share = series.count() as f64 / all;
+        (share.powi(2) * series.variance_of_mean(), share * series.mean())
     };
-    ladders.iter().map(of).sum()
+    within_or_between(ladders.iter().map(of).collect())
+}
+
+/// Ladders from which their spread is known well enough to speak against what each says of itself.
+const FEWEST_TO_COMPARE: usize = 4;
+
+/// The variance of a sum over ladders: what each says of its part by itself, or what they say against each other, whichever
+/// is larger. What a ladder visits seldom it may not have visited at all.
+fn within_or_between(parts: Vec<(f64, f64)>) -> f64 {
+    let count = parts.len();
+    let within = parts.iter().map(|(variance, _)| variance).sum::<f64>();
+    if count < FEWEST_TO_COMPARE {
+        return within;
+    }
+    let mean = parts.iter().map(|(_, part)| part).sum::<f64>() / count as f64;
+    let between = parts.iter().map(|(_, part)| (part - mean).powi(2)).sum::<f64>();
+    within.max(between * count as f64 / (count - 1) as f64)
 }
 
 /// Blocks that a series of influences is cut into.
@@ -215,6 +262,38 @@ mod tests {
         let (ours, plain) = (mean(slow_variance), mean(long_run_variance));
         assert!((ours / exact - 1.0).abs() < 0.5, "{ours}, not {exact}");
         assert!(plain < 0.5 * exact, "{plain}: nothing to mend");
+    }
+
+    /// Ladders whose weights have little noise and different means, as where each has visited other places.
+    #[test]
+    fn ladders_that_disagree_widen_the_error() {
+        let works = |ladders: usize| -> Vec<(Vec<f64>, Vec<f64>)> {
+            let side = |l: usize, row| {
+                let mut stream = Streams::new(7).row(Phase::Check, l as u64, row);
+                (0..400).map(|_| 0.2 * [1.0, -1.0][l % 2] + 0.1 * stream.normal()).collect()
+            };
+            (0..ladders).map(|l| (side(l, 0), side(l, 1))).collect()
+        };
+        let error = |ladders: usize| {
+            let works = works(ladders);
+            let works: Vec<Vec<Works>> = works.iter().map(|(f, b)| vec![(&f[..], &b[..])]).collect();
+            log_z(0.0, &works).standard_error
+        };
+        // Four parts of ±0.2/4 each.
+        assert!((error(4) / 0.115 - 1.0).abs() < 0.1, "{}", error(4));
+        assert!(error(2) < 0.02, "{}", error(2));
+    }
+
+    /// Halves of two ladders, the second of which changes on its way.
+    #[test]
+    fn parts_are_halves_of_ladders() {
+        let steady = [2.0; 100];
+        let changing: Vec<f64> = (0..100).map(|i| if i < 50 { 2.0 } else { 3.0 }).collect();
+        let ladder = |w: &'static [f64]| LadderWeights { folded: None, latest: vec![(w, w)] };
+        let leak = |w: Vec<f64>| -> &'static [f64] { Box::leak(w.into_boxed_slice()) };
+        let parts = log_z_of_parts(1.0, &[ladder(leak(steady.to_vec())), ladder(leak(changing))]);
+        assert_eq!(parts.iter().map(|z| z.round()).collect::<Vec<_>>(), [3.0, 3.0, 3.0, 4.0]);
+        assert_eq!(log_z_of_parts(1.0, &[ladder(leak(vec![2.0; 40]))]).len(), 1);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
 }
 
 /// Φ⁻¹((rank − 3/8)/(n + 1/4)) of each number among all; equal numbers share their mean rank.
-fn normal_scores(chains: &[&[f64]]) -> Vec<Vec<f64>> {
+pub(super) fn normal_scores(chains: &[&[f64]]) -> Vec<Vec<f64>> {
     let mut order: Vec<(f64, usize, usize)> = Vec::with_capacity(chains.iter().map(|c| c.len()).sum());
     for (chain, numbers) in chains.iter().enumerate() {
         order.extend(numbers.iter().enumerate().map(|(i, &x)| (x, chain, i)));

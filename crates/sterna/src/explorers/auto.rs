@@ -2,9 +2,10 @@
 //!
 //! **The move.** In the coordinates of a square root F of the chain's covariance ([`Shape`]), a leapfrog step of size ε is
 //! p += ½ε Fᵀ∇log π, x += ε F p, p += ½ε Fᵀ∇log π; with H = −log π + ½|p|² it changes energy by ΔH. Each move draws standard
-//! normal momenta p, a bound τ, a base step ε (the chain's own, up to a fifth shorter or longer) and a number of steps L.
+//! normal momenta p, a bound τ, a base step ε (the chain's own, up to a fifth shorter or longer; where the density is known to be
+//! of uneven width, in one move of four doubled once or more) and a number of steps L.
 //! From z = (x, p), h(z) is the smallest h ≥ 0 for which *one* step of size ε 2⁻ʰ changes energy by at most τ; L·2^min(h, 2)
-//! such steps lead to z′ = (x′, −p′), the momentum flipped. If h(z′) = h(z), z′ is accepted with probability
+//! such steps (with h less the doublings, where there are some) lead to z′ = (x′, −p′), the momentum flipped. If h(z′) = h(z), z′ is accepted with probability
 //! min(1, e^{H(z) − H(z′)}); otherwise the row stays.
 //!
 //! **Why it is exact.** p, τ, ε and L are drawn without regard to x: of them, τ, ε and L are held fixed, and p is a fresh
@@ -14,7 +15,7 @@
 //! the A_h are disjoint; T is R_h on A_h and the identity elsewhere. So T T = 1, volumes stay, and the Metropolis test with
 //! H alone makes the move reversible. Nothing in this asks how long trajectories are, as long as their length is a function
 //! of h and of what was drawn: one step, where the step tried and the step made are the same, is no special case. Nor does
-//! it matter that h has no value (at most 10 halvings are tried): there T is the identity. A density that is
+//! it matter that h has no value (at most 10 halvings, and as many as doublings, are tried): there T is the identity. A density that is
 //! zero, or no number, on the way fails every comparison: such a step is too long, and such a trajectory is rejected
 //! whichever end it is seen from.
 //!
@@ -128,7 +129,7 @@ impl Explorer for Auto {
             Tuning::Block { acceptance, gain } => sizes.followed(acceptance, self.acceptance, *gain),
             Tuning::Round { information, spread } if !sizes.fitted => sizes.scaled(information, spread),
             Tuning::Round { .. } => return None,
-            Tuning::Masses { shapes } => sizes.shaped(shapes),
+            Tuning::Masses { shapes, doublings, reach } => sizes.shaped(shapes, *doublings, reach),
             Tuning::Schedule { from, to } => sizes.read_at(from, to),
         })
     }

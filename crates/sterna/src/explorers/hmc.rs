@@ -11,11 +11,11 @@ use crate::path::Points;
 use crate::{Batch, Error, Result};
 use leapfrog::{Decide, LastKick, Leap, LogJoint};
 use serde::{Deserialize, Serialize};
-use sizes::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes};
+use sizes::{adapt_by_paper, adapt_scales, adapt_step_sizes, move_sizes, shape_scales};
 use std::sync::Arc;
 
-pub(super) use sizes::follow_acceptance;
 pub use sizes::{STEP_SIZE_BOUNDS, StepSize, StepSizes};
+pub(super) use sizes::{first_step, follow_acceptance};
 
 /// Slots of a proposal: jitter, momenta, acceptance.
 const SLOTS: usize = 3;
@@ -197,6 +197,10 @@ impl Explorer for Hmc {
         }
         Ok(self.resized(match &self.step_size {
             StepSize::Fixed(size) => StepSizes::fixed(chains, dim, *size),
+            StepSize::PerChain(sizes) if sizes.len() != chains => {
+                let cure = "where the number of chains follows from tuning, give one step size, or adapt it";
+                return Err(Error::setting("Hmc.step_size", format!("{} numbers", sizes.len()), cure));
+            }
             StepSize::PerChain(sizes) => StepSizes::per_chain(sizes.clone(), dim),
             StepSize::Adapt { .. } | StepSize::Paper => StepSizes::fixed(chains, dim, 0.1),
         }))
@@ -212,7 +216,18 @@ impl Explorer for Hmc {
             (Tuning::Round { information, .. }, StepSize::Adapt { .. }) if self.adapt_masses => {
                 adapt_scales(sizes, information)
             }
+            (Tuning::Masses { shapes, .. }, StepSize::Adapt { .. }) if self.adapt_masses => {
+                shape_scales(sizes, shapes)
+            }
             (Tuning::Schedule { from, to }, rule) if rule.adapts() => move_sizes(sizes, from, to),
+            // Sizes that were given stay what they are, on as many chains as there are.
+            (Tuning::Schedule { from, to }, rule) if to.chains() != from.chains() => {
+                let moved = move_sizes(sizes, from, to);
+                match rule {
+                    StepSize::Fixed(size) => StepSizes { step_size: vec![*size; to.chains()], ..moved },
+                    _ => moved,
+                }
+            }
             _ => return None,
         })
     }

@@ -256,7 +256,11 @@ impl Explorer for Slice {
 
     fn adapt(&self, tuning: &Tuning) -> Option<Arc<dyn Explorer>> {
         let widths = match tuning {
-            Tuning::Block { .. } | Tuning::Masses { .. } => return None,
+            Tuning::Block { .. } => return None,
+            Tuning::Masses { shapes, .. } => {
+                let widths = shapes.iter().flat_map(|shape| shape.deviations());
+                Batch::from_vec(self.widths.dim(), widths.map(|deviation| WIDTH * deviation).collect())
+            }
             Tuning::Round { spread, .. } => {
                 let mut widths = self.widths.clone();
                 let seen = widths.as_mut_slice().iter_mut().zip(spread.as_slice());

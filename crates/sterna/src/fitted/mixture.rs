@@ -60,6 +60,9 @@ impl TryFrom<Untrusted> for Mixture {
     }
 }
 
+/// Share of the normal around all others.
+const RIM: f64 = 0.05;
+
 impl Mixture {
     /// Components that a mixture has at most where fits make it.
     pub const MOST: usize = 40;
@@ -102,9 +105,7 @@ impl Mixture {
                 return bad("a shape with impossible numbers".to_string(), cure);
             }
         }
-        let half_log_tau = 0.5 * ln(std::f64::consts::TAU);
-        let height = |c: &Component| ln(c.weight) - c.shape.log_volume() - dim as f64 * half_log_tau;
-        let heights = components.iter().map(height).collect();
+        let heights = components.iter().map(Component::height).collect();
         Ok(Self { components, heights })
     }
 
@@ -198,6 +199,49 @@ impl Mixture {
         shape
     }
 
+    /// The same with one normal more where there are several: twice as wide as all of them together. What they leave out at
+    /// the rim stays within reach.
+    pub fn with_rim(&self) -> Self {
+        if self.components.len() == 1 {
+            return self.clone();
+        }
+        let mut components = self.components.clone();
+        components.iter_mut().for_each(|c| c.weight *= 1.0 - RIM);
+        let shape = self.whole_shape().widened(2.0);
+        components.push(Component { weight: RIM, mean: self.mean(), shape });
+        Self::new(components).unwrap_or_else(|_| self.clone())
+    }
+
+    /// The covariance of all components together, as one shape: all correlations where they have them.
+    pub fn whole_shape(&self) -> Shape {
+        let (dim, middle) = (self.dim(), self.mean());
+        let away = |c: &Component| c.mean.iter().zip(&middle).map(|(a, b)| a - b).collect::<Vec<f64>>();
+        if let Shape::Dense { .. } = self.heaviest().shape {
+            let mut whole = vec![0.0; dim * dim];
+            for c in &self.components {
+                add(&mut whole, c.weight, &c.shape.covariance());
+                let away = away(c);
+                whole.chunks_exact_mut(dim).zip(&away).for_each(|(row, a)| add(row, c.weight * a, &away));
+            }
+            return Shape::of_covariance(&whole, dim).unwrap_or_else(|| self.heaviest().shape.clone());
+        }
+        let mut variances = vec![0.0; dim];
+        for c in &self.components {
+            let parts = c.shape.deviations().into_iter().zip(away(c));
+            variances.iter_mut().zip(parts).for_each(|(v, (s, a))| *v += c.weight * (s * s + a * a));
+        }
+        Shape::Diagonal(variances.iter().map(|v| v.sqrt()).collect())
+    }
+
+    /// How often a step that suits the components on average may be doubled where the widest of them is: 0 where all have
+    /// much the same width.
+    pub fn doublings(&self) -> u32 {
+        let width = |c: &Component| c.shape.log_volume() / self.dim() as f64 / std::f64::consts::LN_2;
+        let mean: f64 = self.components.iter().map(|c| c.weight * width(c)).sum();
+        let widest = self.components.iter().map(width).fold(f64::NEG_INFINITY, f64::max);
+        if widest - mean > 0.5 { (widest - mean + 1.0).round().min(6.0) as u32 } else { 0 }
+    }
+
     fn heaviest(&self) -> &Component {
         let heaviest = self.components.iter().reduce(|a, b| if b.weight > a.weight { b } else { a });
         heaviest.expect("one component at least")
@@ -205,6 +249,12 @@ impl Mixture {
 }
 
 impl Component {
+    /// log of weight × density at the mean.
+    pub(super) fn height(&self) -> f64 {
+        let half_log_tau = 0.5 * ln(std::f64::consts::TAU);
+        ln(self.weight) - self.shape.log_volume() - self.mean.len() as f64 * half_log_tau
+    }
+
     /// z = F⁻¹ (x − μ), and |z|².
     pub(super) fn standardise(&self, x: &[f64], z: &mut [f64]) -> f64 {
         z.iter_mut().zip(x).zip(&self.mean).for_each(|((z, x), mean)| *z = x - mean);

@@ -1,5 +1,6 @@
 //! Elementary functions and sums whose bits are the same on every processor.
 
+pub(super) use crate::lanes::one::ln;
 use crate::lanes::{self, Kernel, Lanes, dispatch, for_each_chunk};
 
 /// a · b over the length of `a`: eight sums side by side, joined in a fixed order.
@@ -20,19 +21,6 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// `to` becomes to + by · from.
 pub(super) fn add(to: &mut [f64], by: f64, from: &[f64]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to += by * from);
-}
-
-/// Natural logarithm.
-pub(super) fn ln(x: f64) -> f64 {
-    struct Ln(f64);
-    impl Kernel for Ln {
-        type Output = f64;
-        #[inline(always)]
-        fn run<L: Lanes>(self) -> f64 {
-            lanes::ln(L::splat(self.0)).to_array()[0]
-        }
-    }
-    dispatch(Ln(x))
 }
 
 /// log Σ exp of the numbers, which become their shares of the sum; −∞ and untouched where all are −∞ or one is NaN.

@@ -19,8 +19,38 @@ const SAME: f64 = 0.9;
 /// Draws that the present weights count as.
 const WEIGHT_OF_PRESENT: f64 = 2.0;
 
+/// How many independent draws some are worth.
+///
+/// Ladders that keep to one mode each know its shape well, and next to nothing of its weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worth {
+    /// Where weights of components are asked for.
+    pub weights: f64,
+    /// Where their means and covariances are.
+    pub shapes: f64,
+}
+
+impl From<f64> for Worth {
+    /// The same for both.
+    fn from(effective: f64) -> Self {
+        Self { weights: effective, shapes: effective }
+    }
+}
+
+impl Worth {
+    pub(super) fn at_most(self, rows: usize) -> Self {
+        // What is no number stays none.
+        let at_most = |worth: f64| if worth > rows as f64 { rows as f64 } else { worth };
+        Self { weights: at_most(self.weights), shapes: at_most(self.shapes) }
+    }
+
+    pub(super) fn is_something(self) -> bool {
+        self.weights > 0.0 && self.shapes > 0.0
+    }
+}
+
 impl Mixture {
-    /// The mixture with weights, means and covariances of draws, as far as `effective` independent ones can tell.
+    /// The mixture with weights, means and covariances of draws, as far as they can tell.
     ///
     /// Each component is shrunk towards what it is, in the coordinates in which it is standard normal: shrinking in any
     /// others would destroy strong correlations. One without draws stays as it is, and keeps some weight.
@@ -34,10 +64,10 @@ impl Mixture {
     /// assert!(fitted.mean()[0].abs() < 0.1);
     /// assert!((fitted.components()[0].shape.deviations()[0] - 1.05).abs() < 0.07);
     /// ```
-    pub fn refit(&self, draws: &Batch, effective: f64, kind: Covariance) -> Self {
+    pub fn refit(&self, draws: &Batch, worth: impl Into<Worth>, kind: Covariance) -> Self {
         let rows: Vec<&[f64]> = draws.iter_rows().filter(|x| x.iter().all(|x| x.is_finite())).collect();
-        let effective = effective.min(rows.len() as f64);
-        if rows.is_empty() || effective.is_nan() || effective <= 0.0 {
+        let worth = worth.into().at_most(rows.len());
+        if rows.is_empty() || !worth.is_something() {
             return self.clone();
         }
         let as_kind = |c: &Component| Component { shape: kind.kind_of(&c.shape), ..c.clone() };
@@ -48,13 +78,14 @@ impl Mixture {
             if round + 1 == ROUNDS {
                 merge(&mut present, &mut shares);
             }
-            let fitted = present.iter().zip(&shares).map(|(c, share)| fit(c, &rows, share, effective));
-            match Self::new(floored(fitted.collect(), effective)) {
+            let fitted =
+                present.iter().zip(&shares).map(|(c, share)| fit(c, &rows, share, worth, Present::Known));
+            match Self::new(floored(fitted.collect(), worth.weights)) {
                 Ok(next) => current = next,
                 Err(_) => return current,
             }
         }
-        current.widened(&rows, effective)
+        current.widened(&rows, worth.shapes)
     }
 
     /// Each component's share of each draw.
@@ -88,17 +119,37 @@ impl Mixture {
     /// It stands out where it is more than eight nats, and more than six times the distance between the quartiles, above the
     /// median.
     pub fn uncovered(&self, draws: &Batch, log_target: &[f64]) -> Option<usize> {
-        let (mut score, mut work) = (vec![0.0; self.dim()], Vec::new());
-        let gap = |(x, log_target): (&[f64], &f64)| log_target - self.evaluate(x, &mut score, &mut work);
-        let gaps: Vec<f64> = draws.iter_rows().zip(log_target).map(gap).collect();
-        let mut sorted: Vec<f64> = gaps.iter().copied().filter(|g| !g.is_nan()).collect();
-        sorted.sort_by(f64::total_cmp);
-        let quantile = |q: f64| sorted[((sorted.len() - 1) as f64 * q) as usize];
+        let gaps = self.gaps(draws, log_target);
+        let sorted = sorted(&gaps);
         let largest = *sorted.last()?;
-        let spread = quantile(0.75) - quantile(0.25);
-        let stands_out = largest - quantile(0.5) > (6.0 * spread).max(8.0);
+        let spread = quantile(&sorted, 0.75) - quantile(&sorted, 0.25);
+        let stands_out = largest - quantile(&sorted, 0.5) > (6.0 * spread).max(8.0);
         stands_out.then(|| gaps.iter().position(|g| *g == largest)).flatten()
     }
+
+    /// What log π − log η is at most draws, about log Z; none without draws.
+    pub fn usual_gap(&self, draws: &Batch, log_target: &[f64]) -> Option<f64> {
+        let sorted = sorted(&self.gaps(draws, log_target));
+        (!sorted.is_empty()).then(|| quantile(&sorted, 0.5))
+    }
+
+    /// log π − log η at each draw.
+    pub(super) fn gaps(&self, draws: &Batch, log_target: &[f64]) -> Vec<f64> {
+        let (mut score, mut work) = (vec![0.0; self.dim()], Vec::new());
+        let gap = |(x, log_target): (&[f64], &f64)| log_target - self.evaluate(x, &mut score, &mut work);
+        draws.iter_rows().zip(log_target).map(gap).collect()
+    }
+}
+
+/// The numbers among these, in order.
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|g| !g.is_nan()).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+fn quantile(sorted: &[f64], q: f64) -> f64 {
+    sorted[((sorted.len() - 1) as f64 * q) as usize]
 }
 
 /// Weights that leave no component without draws to come.
@@ -131,18 +182,33 @@ fn merge(components: &mut Vec<Component>, shares: &mut Vec<Vec<f64>>) {
     }
 }
 
+/// How far a component's present variances are believed.
+#[derive(Clone, Copy)]
+pub(super) enum Present {
+    /// They come from curvature or draws.
+    Known,
+    /// They are those of a component that it is a part of.
+    Guess,
+}
+
 /// A component with the moments of its share of the draws.
-fn fit(present: &Component, rows: &[&[f64]], share: &[f64], effective: f64) -> Component {
+pub(super) fn fit(
+    present: &Component,
+    rows: &[&[f64]],
+    share: &[f64],
+    worth: Worth,
+    trust: Present,
+) -> Component {
     let count: f64 = share.iter().sum();
     let part = count / rows.len() as f64;
-    let own = effective * part;
-    let weight = (effective * part + WEIGHT_OF_PRESENT * present.weight) / (effective + WEIGHT_OF_PRESENT);
+    let (own, all) = (worth.shapes * part, worth.weights);
+    let weight = (all * part + WEIGHT_OF_PRESENT * present.weight) / (all + WEIGHT_OF_PRESENT);
     if own < 1.0 {
         return Component { weight, ..present.clone() };
     }
     let mean = shifted_mean(present, rows, share, own);
     let shape = match &present.shape {
-        Shape::Dense { .. } => dense(present, &mean, rows, share, own),
+        Shape::Dense { .. } => dense(present, &mean, rows, share, own, trust),
         Shape::Diagonal(_) => diagonal(present, &mean, rows, share, own),
         Shape::LowRank { .. } => low_rank::fit(present, &mean, rows, share, own),
     };
@@ -164,7 +230,14 @@ fn shifted_mean(present: &Component, rows: &[&[f64]], share: &[f64], own: f64) -
 }
 
 /// The draws' covariance in the present coordinates, shrunk towards the identity, which the present one is there.
-fn dense(present: &Component, mean: &[f64], rows: &[&[f64]], share: &[f64], own: f64) -> Option<Shape> {
+fn dense(
+    present: &Component,
+    mean: &[f64],
+    rows: &[&[f64]],
+    share: &[f64],
+    own: f64,
+    trust: Present,
+) -> Option<Shape> {
     let dim = mean.len();
     let centred = Component { mean: mean.to_vec(), ..present.clone() };
     let (mut z, mut covariance) = (vec![0.0; dim], vec![0.0; dim * dim]);
@@ -181,13 +254,14 @@ fn dense(present: &Component, mean: &[f64], rows: &[&[f64]], share: &[f64], own:
             covariance[j * dim + i] = covariance[i * dim + j];
         }
     }
-    let towards = (dim as f64 + 1.0) / (own + dim as f64 + 1.0);
-    Some(present.shape.around(&shrunk(&covariance, dim, towards)?))
+    Some(present.shape.around(&shrunk(&covariance, dim, own, trust)?))
 }
 
-/// The shape of a covariance, shrunk towards the identity by a weight. Where the weight is small, the result becomes the
-/// coordinates in which it is shrunk again: what is far from the identity would else keep much of it.
-fn shrunk(covariance: &[f64], dim: usize, towards: f64) -> Option<Shape> {
+/// The shape of a covariance of so many draws, shrunk towards the identity as if that were one draw more for each
+/// dimension; variances less, where it is only a guess. Where that is little, the result becomes the coordinates in which
+/// it is shrunk again: what is far from the identity would else keep much of it.
+fn shrunk(covariance: &[f64], dim: usize, own: f64, trust: Present) -> Option<Shape> {
+    let towards = (dim as f64 + 1.0) / (own + dim as f64 + 1.0);
     let mut shape = Shape::Diagonal(vec![1.0; dim]);
     for _ in 0..if towards < 0.1 { 4 } else { 1 } {
         let mut inner = covariance.to_vec();
@@ -195,8 +269,15 @@ fn shrunk(covariance: &[f64], dim: usize, towards: f64) -> Option<Shape> {
             inner.chunks_exact_mut(dim).for_each(|row| shape.solve(row));
             transpose(&mut inner, dim);
         }
-        inner.iter_mut().for_each(|x| *x *= 1.0 - towards);
-        (0..dim).for_each(|j| inner[j * dim + j] += towards);
+        let towards_variance = match trust {
+            Present::Known => towards,
+            Present::Guess => 2.0 / (own + 2.0),
+        };
+        for (i, row) in inner.chunks_exact_mut(dim).enumerate() {
+            let variance = (1.0 - towards_variance) * row[i] + towards_variance;
+            row.iter_mut().for_each(|entry| *entry *= 1.0 - towards);
+            row[i] = variance;
+        }
         shape = shape.around(&Shape::of_covariance(&inner, dim)?);
     }
     Some(shape)

@@ -1,7 +1,7 @@
 //! Where climbs start: over-dispersed draws of the anchor, at which the density is finite and not absurdly low.
 
 use super::climb::{Place, places};
-use super::numbers::{dot, ln};
+use super::numbers::{dot, ln, shares};
 use crate::streams::Phase;
 use crate::{Batch, Error, Result, Streams, Target};
 use std::ops::Range;
@@ -14,6 +14,9 @@ pub(super) const FAR: [f64; 8] = [1.0, 16.0, 2.0, 64.0, 1.0, 8.0, 4.0, 32.0];
 
 /// The same for starts around optima that are known.
 pub(super) const NEAR: [f64; 3] = [1.0, 2.0, 1.5];
+
+/// Draws of which the best is a start.
+const CANDIDATES: usize = 16;
 
 /// Distances along the first draw of a start, each half of the one before; and points that are tried for a start in all.
 const HALVINGS: usize = 8;
@@ -78,6 +81,32 @@ fn draw_and_halvings(attempt: usize) -> (usize, usize) {
     if attempt < HALVINGS { (0, attempt) } else { (attempt / 2 - HALVINGS / 2 + 1, attempt % HALVINGS) }
 }
 
+/// Draws of the anchor that are asked.
+const SOUNDINGS: usize = 64;
+
+/// log of the mean of π̃ over the anchor's density, over some draws of the anchor: a lower bound of log Z, more or less. An optimum
+/// that holds less is no place to begin from.
+///
+/// ```
+/// use sterna::{Streams, fitted::{Starts, sound}, targets::Normal};
+/// let anchor = Starts { mean: &[0.0; 2], deviation: &[1.0; 2] };
+/// let log_z = sound(&Normal::isotropic(2, 1.0), anchor, &Streams::new(1)).unwrap();
+/// assert!((log_z - std::f64::consts::TAU.ln()).abs() < 1e-12);
+/// ```
+pub fn sound(target: &dyn Target, anchor: Starts, streams: &Streams) -> Result<f64> {
+    anchor.check(target.dim())?;
+    let mut z = Batch::zeros(SOUNDINGS, target.dim());
+    streams.normals(Phase::Start, 2, &(0..SOUNDINGS as u32).collect::<Vec<_>>(), &mut z);
+    let point = |z: &[f64]| {
+        let coordinates = anchor.mean.iter().zip(anchor.deviation).zip(z);
+        coordinates.map(|((mean, deviation), z)| mean + deviation * z).collect()
+    };
+    let seen = places(target, z.iter_rows().map(point).collect())?;
+    let weights = seen.iter().map(|place| place.log_density - anchor.log_density(&place.point));
+    let mut weights: Vec<f64> = weights.filter(|w| *w < f64::INFINITY).collect();
+    Ok(shares(&mut weights) - ln(SOUNDINGS as f64))
+}
+
 /// Starts of the climbs with these numbers; where there is none, the last point that was tried.
 pub(super) fn find_starts(
     target: &dyn Target,
@@ -97,6 +126,27 @@ pub(super) fn find_starts(
         }
     }
     Ok(starts.into_iter().filter_map(|s| s.candidate).collect())
+}
+
+/// For each of these climbs, the best of some draws of the anchor: where much of it is a plateau, most draws lead nowhere.
+pub(super) fn best_starts(
+    target: &dyn Target,
+    anchor: Starts,
+    streams: &Streams,
+    climbs: Range<usize>,
+) -> Result<Vec<Place>> {
+    let candidate =
+        |k: usize| anchor.point(streams, climbs.start + k / CANDIDATES, 1.0, own_draw(k % CANDIDATES));
+    let points = (0..climbs.len() * CANDIDATES).map(candidate).collect();
+    let mut places = places(target, points)?.into_iter();
+    let height = |place: &Place| if place.is_finite() { place.log_density } else { f64::NEG_INFINITY };
+    let higher = |a: Place, b: Place| if height(&b) > height(&a) { b } else { a };
+    Ok(climbs.filter_map(|_| places.by_ref().take(CANDIDATES).reduce(higher)).collect())
+}
+
+/// The attempt that is draw k of a climb's own, at its full distance.
+fn own_draw(k: usize) -> usize {
+    HALVINGS * (k + 1)
 }
 
 /// The search for one start.

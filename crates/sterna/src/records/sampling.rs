@@ -3,6 +3,7 @@
 use super::{Counts, Ladders, MOST_COUNTED};
 use crate::Result;
 use crate::estimates::{FoldedLadder, LadderWeights, MOST, Series};
+use crate::fitted::Modes;
 use crate::index_process::Legs;
 use crate::iteration::{Recorder, Step};
 use crate::trace::LadderTrace;
@@ -43,6 +44,10 @@ pub struct SamplingRecord {
     pub draws: Vec<Draws>,
     /// `[copy · dim + coordinate]` of all draws, or means of blocks of them.
     pub series: Vec<Series>,
+    /// Modes whose shares of the draws are followed, where there are several.
+    modes: Option<Modes>,
+    /// `[copy · modes + mode]`: whether each draw belongs to it, or the share of a block that does.
+    pub mode_series: Vec<Series>,
     /// `[copy · legs + leg]`: weights beyond the latest; none while these are all.
     pub folded: Vec<FoldedLadder>,
     /// Round trips of each ladder in this record.
@@ -69,6 +74,8 @@ impl SamplingRecord {
             counts: Counts::new(copies, ensemble.chains()),
             draws: vec![Draws::default(); copies],
             series: vec![Series::new(MOST); copies * dim],
+            modes: None,
+            mode_series: Vec::new(),
             folded: Vec::new(),
             round_trips: vec![0; copies],
             from_anchor: vec![0; copies],
@@ -84,6 +91,14 @@ impl SamplingRecord {
         record
     }
 
+    /// The same, following the shares of modes where there are several.
+    pub(crate) fn with_modes(mut self, modes: Option<Modes>) -> Self {
+        let count = modes.as_ref().map_or(0, Modes::count);
+        self.mode_series = vec![Series::new(MOST); self.draws.len() * count];
+        self.modes = modes;
+        self
+    }
+
     /// Room for so many more iterations, as far as they are kept.
     pub(crate) fn reserve(&mut self, iterations: u64) {
         let proposals = (iterations / 2 + 1).min(LATEST) as usize;
@@ -92,7 +107,7 @@ impl SamplingRecord {
             pair.backward.reserve(proposals);
         }
         let kept = iterations / self.thin + 1;
-        self.series.iter_mut().for_each(|s| s.reserve(kept));
+        self.series.iter_mut().chain(&mut self.mode_series).for_each(|s| s.reserve(kept));
         let dim = self.series.len() / self.draws.len();
         // Draws are taken out now and then.
         let kept = kept.min(1 << 16) as usize;
@@ -194,6 +209,11 @@ impl Recorder for SamplingRecord {
                 let x = ensemble.points.x.row(row);
                 let series = &mut self.series[copy * x.len()..(copy + 1) * x.len()];
                 series.iter_mut().zip(x).for_each(|(series, &x)| series.push(x));
+                if let Some(modes) = &mut self.modes {
+                    let (here, count) = (modes.at(x), modes.count());
+                    let series = self.mode_series[copy * count..(copy + 1) * count].iter_mut().enumerate();
+                    series.for_each(|(mode, series)| series.push(f64::from(u8::from(mode == here))));
+                }
             }
         }
         if self.every.is_some_and(|every| self.counts.iterations.is_multiple_of(every)) {
@@ -214,6 +234,7 @@ impl Ladders for SamplingRecord {
         self.counts.append(other.counts);
         self.draws.extend(other.draws);
         self.series.extend(other.series);
+        self.mode_series.extend(other.mode_series);
         self.folded.extend(other.folded);
         self.round_trips.extend(other.round_trips);
         self.from_anchor.extend(other.from_anchor);
@@ -225,7 +246,10 @@ impl Ladders for SamplingRecord {
 
     fn split_off(&mut self, copies: usize) -> Self {
         let dim = self.series.len() / self.draws.len();
+        let modes = self.modes.as_ref().map_or(0, Modes::count);
         Self {
+            modes: self.modes.clone(),
+            mode_series: self.mode_series.split_off(copies * modes),
             counts: self.counts.split_off(copies),
             draws: self.draws.split_off(copies),
             series: self.series.split_off(copies * dim),
@@ -262,6 +286,12 @@ impl Ladders for SamplingRecord {
             && self.every != Some(0)
             && self.thin > 0
             && self.series.len() == copies * dim
+            && self.modes.as_ref().is_none_or(|modes| modes.is_sound(dim))
+            && self.mode_series.len() == copies * self.modes.as_ref().map_or(0, Modes::count)
+            && self
+                .mode_series
+                .iter()
+                .all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)
             && self.series.iter().all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)
             && self.folded.len()
                 == if self.counts.iterations < 2 * LATEST { 0 } else { copies * self.legs.count() }

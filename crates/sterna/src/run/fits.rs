@@ -115,7 +115,7 @@ impl Run {
     /// The accelerator is made and frozen; a learned path is tuned again.
     pub(super) fn finish_fit(&mut self) -> Result<()> {
         let Some((collected, fitting)) = self.fits.under_way.take() else { return Ok(()) };
-        let fitted = fitting.finish()?;
+        let fitted = fitting.finish_on(&*self.ladder.sampler.path)?;
         self.fits.done += 1;
         let (accelerator, path, record) =
             (fitted.accelerator.clone(), fitted.path.clone(), fitted.record.clone());

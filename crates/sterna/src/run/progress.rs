@@ -38,6 +38,8 @@ pub(super) struct Progress {
     /// How tuning went.
     pub rounds: Vec<RoundTrace>,
     pub asked: Tally,
+    /// What climbs had asked when they were over.
+    pub climbing: Asked,
     /// What had been asked when sampling began.
     pub before_sampling: Asked,
     /// Why sampling ended.
@@ -52,6 +54,7 @@ impl Progress {
             iteration: 0,
             rounds: Vec::new(),
             asked: Tally::default(),
+            climbing: Asked::default(),
             before_sampling: Asked::default(),
             stopped_by: None,
         }
@@ -63,6 +66,7 @@ impl Progress {
             [self.iteration, self.stage_iterations, self.asked.before.target, self.asked.before.network];
         let then = self.before_sampling;
         counts.iter().all(|&n| n < MOST_COUNTED)
+            && self.climbing.target <= self.asked.before.target
             && then.target <= self.asked.before.target
             && then.network <= self.asked.before.network
     }

@@ -1,20 +1,18 @@
 //! Fitting the reference between rounds of tuning: climbs first, then rounds that double, each with a new reference,
 //! schedule, masses and number of chains; a second leg to the anchor keeps what the fit has not seen within reach.
 
+use super::climbs::Wanted;
 use super::ladder::Ladder;
-use super::{Run, Settings, Stage};
+use super::{Run, Settings};
 use crate::acceleration::CollectRecord;
-use crate::estimates::effective_sample_size;
+use crate::estimates::bulk_draws;
 use crate::explorer::Tuning;
-use crate::fitted::{
-    Component, Covariance, Found, Mixture, Optimum, Shape, Starts, find_optima, optimum_near, widen,
-};
+use crate::fitted::{Component, Covariance, Endless, Found, Mixture, Optimum, Shape, Worth, endless};
 use crate::path::AnnealingPath;
 use crate::paths::{Geometric, Reference};
 use crate::records::Counts;
-use crate::schedule::Schedule;
-use crate::streams::{Phase, Streams};
-use crate::{Batch, Error, Evaluation, Result, Target};
+use crate::schedule::{Schedule, chains_for};
+use crate::{Batch, Error, Result};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -29,7 +27,7 @@ use std::sync::Arc;
 pub struct FitReference {
     /// Covariances of its normals; if not given, what suits the dimension.
     pub covariance: Option<Covariance>,
-    /// At most so many normals; if not given, one for each optimum that climbs find.
+    /// At most so many normals; if not given, one for each optimum that climbs find, and more where draws ask for them.
     pub components: Option<usize>,
     /// Whether a second leg leads to the broad reference that the path was given with.
     pub anchor: bool,
@@ -56,7 +54,11 @@ pub(super) struct State {
     /// Means and standard deviations of the anchor, widened to what climbs found.
     pub anchor: (Vec<f64>, Vec<f64>),
     /// What climbs found.
-    pub optima: Vec<Optimum>,
+    pub found: Found,
+    /// Evaluations of climbs after the first ones.
+    pub further: u64,
+    /// Where the density does not fall off, if that was seen.
+    pub endless: Option<Endless>,
     /// Whether the second leg was given up, since it would take too many chains.
     pub anchor_dropped: bool,
     /// Barriers of the legs at the end of each round.
@@ -72,22 +74,31 @@ impl State {
         (mean.len(), deviation.len()) == (dim, dim)
             && deviation.iter().all(|d| *d > 0.0 && d.is_finite())
             && self.mixture.as_ref().is_none_or(|mixture| mixture.dim() == dim)
-            && self.optima.iter().all(|optimum| optimum.mean.len() == dim)
+            && self.found.optima.iter().all(|optimum| optimum.mean.len() == dim)
     }
 }
 
 /// Chains of the first leg while nothing is known of it; more where no climb has found an optimum.
-const FIRST_CHAINS: usize = 3;
-const FIRST_CHAINS_UNFITTED: usize = 8;
+pub(super) const FIRST_CHAINS: usize = 3;
+pub(super) const FIRST_CHAINS_UNFITTED: usize = 8;
+/// Two chains do behind a lower barrier: whatever swaps lose, no chain in between is worth its evaluations.
+const TWO_CHAINS: f64 = 1.2;
+/// A reference lies behind so many times the barrier that the draws which it was fitted to let expect.
+const MORE: f64 = 1.3;
+/// A reference behind a lower barrier is good enough as it is.
+const WORTH_SPLITTING: f64 = 0.3;
+/// A target that is alone with a reference makes local moves in one of so many iterations: swaps bring new draws for one
+/// evaluation each.
+const ALONE: u64 = 4;
+/// Effective draws in a round that leave little to be gained from another.
+const PLENTY: f64 = 500.0;
 /// Chains beyond the target while nothing is known of them, and at most.
-const FIRST_BEYOND: usize = 4;
+pub(super) const FIRST_BEYOND: usize = 4;
 const MOST_BEYOND: usize = 8;
 /// A second leg with a larger barrier cannot be carried by the chains that it may have.
-const MOST_BARRIER_BEYOND: f64 = 7.0;
+const MOST_BARRIER_BEYOND: f64 = 5.0;
 /// Share of evaluations that the second leg may take where the first one does better.
-const SHARE_BEYOND: f64 = 0.35;
-/// Draws of the anchor that tell whether most of the mass lies there rather than around the optima.
-const SOUNDINGS: usize = 64;
+const SHARE_BEYOND: f64 = 0.25;
 
 impl Fitted {
     pub fn new(ground: Arc<Geometric>) -> Result<Self> {
@@ -107,10 +118,10 @@ impl Fitted {
             let (mean, deviation) = self.state.anchor.clone();
             Reference::normal(mean, deviation)
         });
-        Ok(Arc::new(self.ground.between(Reference::mixture(mixture.clone()), anchor)?))
+        Ok(Arc::new(self.ground.between(Reference::mixture(mixture.with_rim()), anchor)?))
     }
 
-    fn has_anchor(&self, settings: &Settings) -> bool {
+    pub fn has_anchor(&self, settings: &Settings) -> bool {
         let wanted = settings.fit.as_ref().is_some_and(|fit| fit.anchor);
         wanted && !self.state.anchor_dropped && self.is_apart()
     }
@@ -131,54 +142,18 @@ impl Fitted {
     }
 }
 
-impl Run {
-    /// Climbs, and the first reference from what they find.
-    pub(super) fn climb(&mut self) -> Result<()> {
-        let Some(reference) = &mut self.reference else { return Ok(()) };
-        let fit = self.settings.fit.clone().unwrap_or_default();
-        let (mean, deviation) = reference.state.anchor.clone();
-        let starts = Starts { mean: &mean, deviation: &deviation };
-        let covariance = fit.covariance.unwrap_or_else(|| Covariance::for_dim(mean.len()));
-        let streams = &self.ladder.sampler.streams;
-        let found = find_optima(reference.ground.target(), starts, streams, covariance)?;
-        let sounded = sound(reference.ground.target(), reference.ground.reference(), streams)?;
-        reference.state.anchor.1 = widen(starts, found.that_matter());
-        let Found { mixture, optima, .. } = found;
-        let mixture = match fit.components {
-            Some(most) if most < optima.len() => Some(Mixture::of_optima(&optima[..most])?),
-            _ => mixture,
-        };
-        let evidence = optima.iter().fold(f64::NEG_INFINITY, |most, optimum| most.max(optimum.log_evidence));
-        // A spike that holds next to nothing, as in the neck of a funnel, is no place to begin.
-        let mixture = mixture.filter(|_| evidence > sounded - 3.0);
-        let found = mixture.is_some();
-        reference.state.mixture = Some(match mixture {
-            Some(mixture) => mixture,
-            None => {
-                let (mean, deviation) = reference.state.anchor.clone();
-                Mixture::normal(mean, Shape::Diagonal(deviation))?
-            }
-        });
-        reference.state.optima = optima;
-        let path = reference.path(&self.settings)?;
-        let first = Schedule::uniform(if found { FIRST_CHAINS } else { FIRST_CHAINS_UNFITTED });
-        let schedule = match reference.has_anchor(&self.settings) {
-            true => Schedule::two_legs(&first, &steep(FIRST_BEYOND + 1)),
-            false if found => first,
-            false => steep(FIRST_CHAINS_UNFITTED),
-        };
-        self.ladder.begin_again(path, schedule)?;
-        let lost = self.ladder.shards.iter().all(|shard| shard.ensemble.is_lost());
-        if lost && sounded == f64::NEG_INFINITY {
-            let draws = usize::try_from(self.asked().target).unwrap_or(usize::MAX);
-            return Err(Error::NoStart { draws });
-        }
-        self.rest_second_leg([1.0, 3.0]);
-        self.hand_over_masses();
-        self.enter(Stage::Tuning(0));
-        Ok(())
-    }
+/// The target's draws of a round.
+pub(super) struct RoundDraws {
+    pub draws: Batch,
+    pub log_density: Vec<f64>,
+    /// How many independent ones they are worth.
+    effective: f64,
+    /// And where a reference is fitted: it changes no result, only what that costs, so that shapes follow draws sooner than
+    /// estimates may.
+    worth: Worth,
+}
 
+impl Run {
     /// End of a round: reference, schedule, number of chains and masses follow what it saw.
     pub(super) fn refit(&mut self, round: usize) -> Result<()> {
         self.adapt(1.0);
@@ -186,34 +161,84 @@ impl Run {
         let trace = self.trace_round();
         self.progress.rounds.push(trace);
         let barriers = self.ladder.barrier.of_legs();
-        let (draws, log_density, effective) = self.draws_of_round();
-        let dim = self.ladder.dim();
+        let seen = self.draws_of_round();
         let acceptance = self.acceptance_of_round();
+        let mut grew = self.climb_further(&seen, Wanted::Missed)?;
+        grew |= self.follow(&seen, barriers[0])?;
         let Some(reference) = &mut self.reference else { return Ok(()) };
-        let covariance = self.settings.fit.as_ref().and_then(|fit| fit.covariance);
-        let covariance = covariance.unwrap_or_else(|| Covariance::for_dim(dim));
         let before = reference.state.barriers.last().copied();
         reference.state.barriers.push(barriers);
-        if let Some(mixture) = &mut reference.state.mixture {
-            if let Some(place) = mixture.uncovered(&draws, &log_density) {
-                let target = reference.ground.target();
-                if let (Some(optimum), _) = optimum_near(target, draws.row(place), mixture, covariance)? {
-                    *mixture = mixture.with_optimum(&optimum)?;
-                    reference.state.optima.push(optimum);
-                }
-            }
-            *mixture = mixture.refit(&draws, effective, covariance);
+        let last = round + 1 >= self.settings.rounds || self.evaluations_are_spent();
+        let enough = seen.effective > 40.0 + 3.0 * self.ladder.dim() as f64;
+        let quiet = before.is_some_and(|before| (before[0] - barriers[0]).abs() < 0.2 + 0.1 * barriers[0]);
+        // Another round would cost more than sampling will, or change little.
+        let settled = seen.effective > PLENTY || (enough && quiet && !grew);
+        let settled = round >= 2 && acceptance > 0.4 && settled;
+        let settled = settled && !self.climb_further(&seen, Wanted::Confirmed)?;
+        if settled || last {
+            self.look_outwards(&seen)?;
         }
-        let enough = effective > 40.0 + 3.0 * dim as f64 || round + 1 >= self.settings.rounds;
-        let quiet = before.is_some_and(|before| (before[0] - barriers[0]).abs() < 0.1 + 0.1 * barriers[0]);
-        reference.state.settled = round >= 2 && enough && quiet && acceptance > 0.4;
-        self.lay_out(barriers)
+        let barriers = [self.expected_barrier(&seen, barriers[0]), barriers[1]];
+        self.lay_out(barriers, settled || last)?;
+        if let Some(reference) = &mut self.reference {
+            reference.state.settled = settled;
+        }
+        Ok(())
+    }
+
+    /// The reference follows the draws; whether it has more normals now.
+    fn follow(&mut self, seen: &RoundDraws, barrier: f64) -> Result<bool> {
+        let covariance = self.covariance();
+        let bounded = self.settings.fit.as_ref().is_some_and(|fit| fit.components.is_some());
+        let state = self.reference.as_mut().map(|reference| &mut reference.state);
+        let Some(mixture) = state.and_then(|state| state.mixture.as_mut()) else { return Ok(false) };
+        let RoundDraws { draws, worth, .. } = seen;
+        *mixture = mixture.refit(draws, *worth, covariance);
+        if barrier <= WORTH_SPLITTING || bounded {
+            return Ok(false);
+        }
+        let normals = mixture.components().len();
+        *mixture = mixture.split(draws, *worth, covariance).refit(draws, *worth, covariance);
+        Ok(mixture.components().len() > normals)
+    }
+
+    /// The barrier of the first leg with the reference as it is now: as the draws that it was fitted to let expect, or as it was in
+    /// the round, if that is less. Where the leg is one pair, its rejections tell that better than λ at its two ends.
+    fn expected_barrier(&self, seen: &RoundDraws, measured: f64) -> f64 {
+        let of = |rejection: f64| -(1.0 - rejection).ln();
+        let fitted =
+            self.mixture().map(|mixture| mixture.with_rim().rejection(&seen.draws, &seen.log_density));
+        let fitted = fitted.map_or(f64::INFINITY, |rejection| MORE * of(rejection));
+        let pair = match self.ladder.sampler.schedule.target() {
+            1 => of(Counts::rejection_rates(self.ladder.tuning_counts(), self.ladder.chains())[0]),
+            _ => f64::INFINITY,
+        };
+        // What is not known bounds nothing.
+        measured.min(fitted).min(pair)
+    }
+
+    /// Covariances that the fit keeps.
+    pub(super) fn covariance(&self) -> Covariance {
+        let given = self.settings.fit.as_ref().and_then(|fit| fit.covariance);
+        given.unwrap_or_else(|| Covariance::for_dim(self.ladder.dim()))
+    }
+
+    /// Whether the density falls off beyond what draws have seen.
+    fn look_outwards(&mut self, seen: &RoundDraws) -> Result<()> {
+        let Some(Fitted { ground, state }) = &mut self.reference else { return Ok(()) };
+        let (Some(mixture), Some((_, given))) = (&state.mixture, ground.reference().as_normal()) else {
+            return Ok(());
+        };
+        if let Some(highest) = highest(&seen.log_density) {
+            let deviations = mixture.whole_shape().deviations();
+            state.endless = endless(ground.target(), seen.draws.row(highest), &deviations, given)?;
+        }
+        Ok(())
     }
 
     /// Chains and schedule that suit the barriers of both legs.
-    fn lay_out(&mut self, barriers: [f64; 2]) -> Result<()> {
+    fn lay_out(&mut self, barriers: [f64; 2], last: bool) -> Result<()> {
         let Some(reference) = &mut self.reference else { return Ok(()) };
-        let last = reference.state.settled;
         if last && barriers[1] > MOST_BARRIER_BEYOND {
             reference.state.anchor_dropped = true;
         }
@@ -221,11 +246,11 @@ impl Run {
         let two = reference.has_anchor(&self.settings);
         let most = self.settings.chains.max(if two { 3 } else { 2 });
         let (measured, beyond) = (&self.ladder.barrier, self.ladder.sampler.schedule.legs() == 2);
-        let first = measured.equalised(0, chains_for(barriers[0], most - usize::from(two)));
+        let first = measured.equalised(0, chains_of_leg(barriers[0], most - usize::from(two)));
         let schedule = match (two, beyond) {
             (true, true) => {
                 let beyond = MOST_BEYOND.min(most.saturating_sub(first.chains())).max(1);
-                let second = measured.equalised(1, chains_for(barriers[1], beyond + 1));
+                let second = measured.equalised(1, chains_of_leg(barriers[1], beyond + 1));
                 Schedule::two_legs(&first, &second)
             }
             (true, false) => Schedule::two_legs(&first, &steep(FIRST_BEYOND + 1)),
@@ -238,12 +263,12 @@ impl Run {
     }
 
     /// The second leg moves seldom where the first one brings more restarts for its evaluations.
-    fn rest_second_leg(&mut self, barriers: [f64; 2]) {
+    pub(super) fn rest_second_leg(&mut self, barriers: [f64; 2]) {
         let schedule = &self.ladder.sampler.schedule;
         let pairs = [schedule.target(), schedule.pairs() - schedule.target()];
         let cost = pairs.map(|pairs| 1.0 + 2.0 * pairs as f64);
         let rate = |leg: usize| {
-            let rejection = (barriers[leg] / pairs[leg].max(1) as f64).min(0.98);
+            let rejection = 1.0 - (-barriers[leg] / pairs[leg].max(1) as f64).exp().max(0.02);
             1.0 / (2.0 + 2.0 * pairs[leg] as f64 * rejection / (1.0 - rejection)) / cost[leg]
         };
         let every = if pairs[1] == 0 || rate(1) > 0.5 * rate(0) {
@@ -254,14 +279,16 @@ impl Run {
         self.ladder.rest(every);
     }
 
-    fn hand_over_masses(&mut self) {
+    pub(super) fn hand_over_masses(&mut self) {
         let Some(reference) = &self.reference else { return };
         let shapes = reference.masses(&self.ladder.sampler.schedule);
-        self.ladder.adapt(&Tuning::Masses { shapes: &shapes });
+        let doublings = reference.state.mixture.as_ref().map_or(0, Mixture::doublings);
+        let reach = vec![1.0; shapes.len()];
+        self.ladder.adapt(&Tuning::Masses { shapes: &shapes, doublings, reach: &reach });
     }
 
-    /// The target's draws of the last three quarters of a round, their log densities, and how many they are worth.
-    fn draws_of_round(&self) -> (Batch, Vec<f64>, f64) {
+    /// The target's draws of the last three quarters of a round.
+    fn draws_of_round(&self) -> RoundDraws {
         let (dim, target) = (self.ladder.dim(), self.ladder.sampler.schedule.target());
         let records = self.ladder.shards.iter().map(|shard| &shard.collecting);
         let late = |(points, values): (&'_ [f64], &'_ [f64])| {
@@ -274,14 +301,18 @@ impl Run {
                 points.iter().skip(j).step_by(dim).copied().collect::<Vec<f64>>()
             };
             let series: Vec<Vec<f64>> = ladders.iter().map(series).collect();
-            effective_sample_size(&series.iter().map(|s| &s[..]).collect::<Vec<_>>())
+            let all = bulk_draws(&series.iter().map(|s| &s[..]).collect::<Vec<_>>());
+            (all, series.iter().map(|s| bulk_draws(&[s])).sum::<f64>())
         };
         // One that never moves says nothing of the others.
-        let known = (0..dim).map(of_coordinate).filter(|effective| effective.is_finite());
-        let effective = known.fold(f64::INFINITY, f64::min);
-        let effective = if effective.is_finite() { effective } else { ladders.len() as f64 };
+        let known = |(all, each): &(f64, f64)| all.is_finite() && each.is_finite();
+        let least = (0..dim).map(of_coordinate).filter(known);
+        let least = least.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)));
+        let (effective, each) = least.unwrap_or((ladders.len() as f64, ladders.len() as f64));
         let (points, values): (Vec<_>, Vec<_>) = ladders.into_iter().unzip();
-        (Batch::from_vec(dim, points.concat()), values.concat(), effective)
+        let draws = Batch::from_vec(dim, points.concat());
+        let worth = Worth { weights: effective, shapes: (each * draws.rows() as f64).sqrt() };
+        RoundDraws { draws, log_density: values.concat(), effective, worth }
     }
 
     /// Of the chain of the first leg that moves least.
@@ -291,14 +322,26 @@ impl Run {
         all.into_iter().take(target + 1).filter(|a| a.is_finite()).fold(1.0, f64::min)
     }
 
+    /// Iterations that sampling takes at least: as many as the last round of tuning. Where that had to be long, some parts move
+    /// slowly, whatever the draws of a short run say of themselves.
+    pub(super) fn fewest_iterations(&self) -> u64 {
+        let rounds = self.reference.as_ref().map_or(0, |reference| reference.state.barriers.len());
+        if rounds == 0 { 0 } else { self.settings.round(rounds - 1).0 }
+    }
+
     /// Optima that climbs found, where a reference was fitted.
     pub fn optima(&self) -> &[Optimum] {
-        self.reference.as_ref().map_or(&[], |reference| &reference.state.optima)
+        self.reference.as_ref().map_or(&[], |reference| &reference.state.found.optima)
     }
 
     /// The fitted reference, where there is one by now.
     pub fn mixture(&self) -> Option<&Mixture> {
         self.reference.as_ref().and_then(|reference| reference.state.mixture.as_ref())
+    }
+
+    /// Where the density was seen not to fall off: it has no integral then.
+    pub fn endless(&self) -> Option<Endless> {
+        self.reference.as_ref().and_then(|reference| reference.state.endless)
     }
 
     /// Whether the second leg was given up, since it would have taken too many chains.
@@ -307,32 +350,18 @@ impl Run {
     }
 }
 
-/// log of the mean weight of some draws of a reference: a lower bound of log Z, more or less.
-fn sound(target: &dyn Target, reference: &Reference, streams: &Streams) -> Result<f64> {
-    let mut x = Batch::zeros(SOUNDINGS, target.dim());
-    let keys: Vec<u32> = (0..SOUNDINGS as u32).collect();
-    reference.draw(streams, Phase::Start.into(), 2, &keys, &mut x);
-    let mut answer = Evaluation::zeros(SOUNDINGS, target.dim());
-    target.evaluate(&x, &mut answer)?;
-    let (mut score, mut work) = (vec![0.0; target.dim()], Vec::new());
-    let weights = x.iter_rows().zip(&answer.log_density);
-    let weights = weights.map(|(x, log_target)| log_target - reference.evaluate(x, &mut score, &mut work));
-    let weights: Vec<f64> = weights.filter(|w| *w < f64::INFINITY).collect();
-    let top = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if top == f64::NEG_INFINITY {
-        return Ok(top);
-    }
-    Ok(top + (weights.iter().map(|w| (w - top).exp()).sum::<f64>() / SOUNDINGS as f64).ln())
+/// Chains of a leg: two where nearly all swaps are accepted.
+fn chains_of_leg(barrier: f64, most: usize) -> usize {
+    if barrier < TWO_CHAINS { 2 } else { chains_for(barrier).clamp(2, most) }
 }
 
-/// Half of all swaps are accepted with twice the barrier in chains: the most round trips per chain.
-fn chains_for(barrier: f64, most: usize) -> usize {
-    let wanted = if barrier < 0.5 { 2.0 } else { (2.0 * barrier).ceil() + 1.0 };
-    if wanted.is_finite() { (wanted as usize).clamp(2, most) } else { most }
+/// The draw of highest density.
+fn highest(log_density: &[f64]) -> Option<usize> {
+    (0..log_density.len()).reduce(|a, b| if log_density[b] > log_density[a] { b } else { a })
 }
 
 /// A first schedule for a broad reference: dense near it, where the density changes fastest.
-fn steep(chains: usize) -> Schedule {
+pub(super) fn steep(chains: usize) -> Schedule {
     let last = (chains - 1) as f64;
     let betas = (0..chains).map(|n| (n as f64 / last).powi(4)).collect();
     Schedule::new(betas).expect("powers increase from 0 to 1")
@@ -341,6 +370,6 @@ fn steep(chains: usize) -> Schedule {
 impl Ladder {
     /// The leg beyond the target moves in every so many iterations.
     fn rest(&mut self, every: u64) {
-        self.shards.iter_mut().for_each(|shard| shard.ensemble.rest(every));
+        self.shards.iter_mut().for_each(|shard| shard.ensemble.rest(every, ALONE));
     }
 }

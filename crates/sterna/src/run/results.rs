@@ -1,7 +1,7 @@
 //! What a run has found.
 
 use super::Run;
-use crate::estimates::{LogZ, Series, effective_draws, log_z_of, round_trip_rate};
+use crate::estimates::{LogZ, Series, effective_draws, log_z_of, log_z_of_parts, round_trip_rate};
 use crate::records::{BadPoint, Counts};
 use crate::schedule::Schedule;
 use rayon::prelude::*;
@@ -62,6 +62,8 @@ pub struct Leg {
     pub round_trips: u64,
     /// log Z from it alone.
     pub log_z: LogZ,
+    /// log Z from parts of it: halves of ladders.
+    pub parts: Vec<f64>,
 }
 
 impl Run {
@@ -73,6 +75,12 @@ impl Run {
             log_z_of(self.ladder.sampler.path.log_z_reference(), &weights)
         };
         (0..legs).map(of).collect()
+    }
+
+    /// log Z from parts of a leg.
+    fn log_z_of_parts(&self, leg: usize) -> Vec<f64> {
+        let weights: Vec<_> = self.records().flat_map(|r| r.weights(leg)).collect();
+        log_z_of_parts(self.ladder.sampler.path.log_z_reference(), &weights)
     }
 
     /// log Z from all legs.
@@ -93,6 +101,7 @@ impl Run {
             barrier: rejection_rates[legs.pairs_of(leg)].iter().sum(),
             round_trips: self.round_trips_of(leg),
             log_z: log_z.clone(),
+            parts: self.log_z_of_parts(leg),
         };
         log_z.iter().enumerate().map(of).collect()
     }

@@ -70,8 +70,9 @@ impl Run {
         postcard::to_allocvec(&state).map_err(|e| BadState::Unreadable(e.to_string()).into())
     }
 
-    /// Goes on from what [`save`](Self::save) gave, with the same path, settings and acceleration; only
-    /// `iterations` may differ, as long as it is not less than what has been sampled.
+    /// Goes on from what [`save`](Self::save) gave, with the same path, settings and acceleration. Only `iterations` may differ,
+    /// as long as it is not less than what has been sampled, and `until`: a run whose goals are raised goes on as if they
+    /// had been so from the start; one whose goals are lowered keeps what it has, and ends at its next look.
     ///
     /// ```
     /// use sterna::{acceleration::Acceleration, paths::Geometric, run::{Run, Settings}, targets::Normal};
@@ -147,6 +148,7 @@ impl Run {
         let mut run = Self {
             ladder: Ladder { sampler, barrier: state.barrier, shards },
             by_engine: ByEngine { replaced: state.engine_replaced, ..ByEngine::default() },
+            last_look: None,
             first_path: given,
             progress,
             fits,
@@ -175,6 +177,7 @@ impl Run {
         if self.progress.stage == Stage::Finished {
             self.progress.stage_iterations = done.unwrap_or(0);
             self.progress.stage = Stage::Sampling;
+            self.progress.stopped_by = None;
             self.change()?;
         }
         Ok(())
@@ -251,6 +254,7 @@ impl State<Vec<Shard>, Collected> {
     fn check(&self, settings: &Settings, dim: usize) -> Result<()> {
         let theirs = Settings {
             iterations: settings.iterations,
+            until: settings.until.clone(),
             explorer: settings.explorer.clone(),
             ..self.settings.clone()
         };

@@ -115,6 +115,7 @@ impl Settings {
     /// ladders, and an end when there are a thousand effective draws.
     pub fn fitted() -> Self {
         Self {
+            chains: 12,
             ensembles: 4,
             explorer: Arc::new(Auto::default()),
             rounds: 9,

@@ -5,7 +5,7 @@ use crate::estimates::{Series, bulk_draws, effective_draws, tail_draws};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// What a run is to reach. It ends when all of them are; looked at only after numbers of iterations that grow by a third,
+/// What a run is to reach. It ends when all of them are; looked at only after numbers of iterations that grow by an eighth,
 /// so that looking hardly bends the estimates.
 ///
 /// ```
@@ -15,11 +15,14 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Until {
-    /// Effective draws in the bulk of every coordinate, and [`TAIL`](Self::TAIL) in its tails.
+    /// Effective draws in the bulk of every coordinate, and [`TAIL`](Self::TAIL) in its tails. They are counted by ranks, so
+    /// a monotone function of a coordinate has as many. Where there are several modes, the share of each is to be known to
+    /// a standard error of 1/(4√ess).
     pub ess: Option<f64>,
     /// Standard error of log Z.
     pub log_z_error: Option<f64>,
-    /// Evaluations of the target at which it ends in any case, those before sampling among them.
+    /// Evaluations of the target at which it ends in any case, those before sampling among them: rounds of tuning that
+    /// double end with them too.
     pub evaluations: Option<u64>,
 }
 
@@ -32,7 +35,7 @@ impl Default for Until {
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reached {
-    /// Fewest effective draws in the bulk of a coordinate.
+    /// Fewest effective draws in the bulk of a coordinate; or those that the share of a mode is known to, if that is fewer.
     pub ess: f64,
     /// Fewest in the tails of one.
     pub tail_ess: f64,
@@ -73,6 +76,16 @@ impl Until {
         Ok(())
     }
 
+    /// How many times as many iterations the goals ask for, from the one that is farthest off; none where there are none.
+    fn times_more(&self, reached: &Reached) -> Option<f64> {
+        let draws =
+            self.ess.map(|wanted| (wanted / reached.ess).max(wanted.min(Self::TAIL) / reached.tail_ess));
+        let error = self.log_z_error.map(|wanted| (reached.log_z_error / wanted).powi(2));
+        // What is not known yet may take any time.
+        let known = |times: f64| if times.is_nan() { f64::INFINITY } else { times };
+        [draws, error].into_iter().flatten().map(known).reduce(f64::max)
+    }
+
     /// Whether this is all that was wanted.
     fn is_met(&self, reached: &Reached) -> bool {
         let tail = |wanted: f64| wanted.min(Self::TAIL);
@@ -89,7 +102,7 @@ const FIRST_LOOK: u64 = 48;
 fn next_look(done: u64) -> u64 {
     let mut look = FIRST_LOOK;
     while look <= done {
-        look += look / 3;
+        look += look / 8;
     }
     look
 }
@@ -100,12 +113,18 @@ impl Run {
         if self.settings.until.is_some() { next_look(done) } else { u64::MAX }
     }
 
+    /// Whether no more evaluations are allowed: tuning does not go on then.
+    pub(super) fn evaluations_are_spent(&self) -> bool {
+        let most = self.settings.until.as_ref().and_then(|until| until.evaluations);
+        most.is_some_and(|most| self.asked().target >= most)
+    }
+
     /// Why sampling ends now, if it does.
-    pub(super) fn ends(&self, done: u64) -> Option<StoppedBy> {
-        if let Some(until) = self.settings.until.as_ref().filter(|_| done > 0 && next_look(done - 1) == done)
-        {
+    pub(super) fn ends(&mut self, done: u64) -> Option<StoppedBy> {
+        if let Some(until) = self.settings.until.clone().filter(|_| done > 0 && next_look(done - 1) == done) {
             let reached = self.reached();
-            if until.is_met(&reached) {
+            self.last_look = Some((done, reached));
+            if done >= self.fewest_iterations() && until.is_met(&reached) {
                 return Some(StoppedBy::Goals);
             }
             if until.evaluations.is_some_and(|most| reached.evaluations >= most) {
@@ -127,11 +146,47 @@ impl Run {
             each.map(|ess| if ess.is_nan() { 0.0 } else { ess }).fold(f64::INFINITY, f64::min)
         };
         Reached {
-            ess: fewest(bulk),
+            ess: fewest(bulk).min(self.worth_of_modes()),
             tail_ess: fewest(tail),
             log_z_error: self.log_z().standard_error,
             evaluations: self.asked().target,
         }
+    }
+
+    /// n, where the share of each mode is known to a standard error of 1/(4√n): coordinates may mix well while modes do not.
+    fn worth_of_modes(&self) -> f64 {
+        let count = self.records().next().map_or(0, |r| r.mode_series.len() / r.draws.len());
+        let of_mode = |mode: usize| {
+            let all = self.records().flat_map(|r| r.mode_series.iter().skip(mode).step_by(count));
+            let ladders: Vec<&Series> = all.collect();
+            let share = ladders.iter().map(|s| s.mean_with_error().0).sum::<f64>() / ladders.len() as f64;
+            bulk(&ladders) / (16.0 * share * (1.0 - share))
+        };
+        // One that no draw belongs to, or all do, says nothing.
+        (0..count).map(of_mode).filter(|n| n.is_finite()).fold(f64::INFINITY, f64::min)
+    }
+
+    /// How far sampling had come when it was last looked at, and after how many of its iterations that was. A run that
+    /// goes on knows it again from its next look.
+    pub fn last_look(&self) -> Option<(u64, Reached)> {
+        self.last_look
+    }
+
+    /// Iterations of sampling after which the run ends, as far as its last look tells: effective draws grow as iterations do,
+    /// and the squared error of log Z falls as they grow.
+    pub fn expected_iterations(&self) -> Option<u64> {
+        let (until, (done, reached)) = self.settings.until.as_ref().zip(self.last_look)?;
+        let spent = self.progress.before_sampling.target;
+        let last = until.evaluations.map(|most| {
+            let each = reached.evaluations.saturating_sub(spent) as f64 / done as f64;
+            most.saturating_sub(spent) as f64 / each
+        });
+        let fewest = self.fewest_iterations() as f64;
+        let wanted = until.times_more(&reached).map(|times| (times * done as f64).max(fewest));
+        let expected = [wanted, last].into_iter().flatten().fold(f64::INFINITY, f64::min);
+        // It ends at a look; a float beyond all counts becomes the largest of them.
+        let expected = (expected.max(1.0) as u64).min(self.settings.iterations);
+        Some(next_look(expected - 1).min(self.settings.iterations))
     }
 
     /// Ends sampling here, for want of time.
@@ -167,12 +222,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_grow_by_a_third() {
+    fn looks_grow_by_an_eighth() {
         let mut looks = vec![next_look(0)];
         for _ in 0..5 {
             looks.push(next_look(*looks.last().unwrap()));
         }
-        assert_eq!(looks, [48, 64, 85, 113, 150, 200]);
-        assert_eq!(next_look(84), 85);
+        assert_eq!(looks, [48, 54, 60, 67, 75, 84]);
+        assert_eq!(next_look(83), 84);
+    }
+
+    #[test]
+    fn the_goal_that_is_farthest_off_says_how_much_is_left() {
+        let until = Until { ess: Some(1000.0), log_z_error: Some(0.1), evaluations: None };
+        let reached = Reached { ess: 500.0, tail_ess: 100.0, log_z_error: 0.1, evaluations: 9 };
+        assert_eq!(until.times_more(&reached), Some(4.0));
+        assert_eq!(until.times_more(&Reached { log_z_error: 0.3, ..reached }).map(f64::round), Some(9.0));
+        assert_eq!(until.times_more(&Reached { ess: 0.0, ..reached }), Some(f64::INFINITY));
+        assert_eq!(until.times_more(&Reached { log_z_error: f64::NAN, ..reached }), Some(f64::INFINITY));
+        let nothing = Until { ess: None, log_z_error: None, evaluations: Some(3) };
+        assert_eq!(nothing.times_more(&reached), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Do replicas travel? Index process, round trips, rejection rates.
 
-use super::{Section, pair_ticks};
+use super::{Section, chain_ticks, pair_ticks};
 use crate::report::chart::{Axis, Chart, Key};
 use crate::report::figure::Figure;
 use crate::report::format::{count, number, percent, significant};
@@ -18,12 +18,24 @@ pub fn section(folder: &Folder) -> Option<Section> {
     Some(Section {
         id: "communication",
         title: "Do the chains communicate?",
-        introduction:
-            "A replica that travels from the reference to the target and back has carried an independent \
-                       sample all the way. Round trips are the currency; rejected swaps are what they cost."
-                .into(),
+        introduction: introduction(&folder.summary),
         figures,
     })
+}
+
+fn introduction(summary: &Summary) -> String {
+    let words = "A replica that travels from the reference to the target and back has carried an independent sample all the \
+                 way. Round trips are the currency; rejected swaps are what they cost.";
+    match &summary.swaps.legs[..] {
+        [fitted, anchor] => format!(
+            "{words} Here there are two ways to the target: {} round trips began at the fitted reference and {} at the anchor, \
+             which moves in every {} of the iterations.",
+            count(fitted.round_trips),
+            count(anchor.round_trips),
+            if anchor.every == 1 { "one".into() } else { format!("{}th", anchor.every) }
+        ),
+        _ => words.into(),
+    }
 }
 
 /// Replicas drawn in colour.
@@ -47,7 +59,7 @@ fn index_process(summary: &Summary, traces: &Traces) -> Option<Figure> {
         "index-process",
         "Where replicas travel",
         Axis::linear("iteration of sampling", 0.0, shown as f64),
-        chain_axis(chains),
+        chain_axis(summary),
     )
     .wide()
     .height(320.0)
@@ -57,9 +69,8 @@ fn index_process(summary: &Summary, traces: &Traces) -> Option<Figure> {
         picked.len()
     ))
     .description(format!(
-        "Lines of {replicas} replicas over the first {shown} iterations, from chain 0, the reference, to chain {}, \
-         the target. {} round trips were made in the whole run.",
-        chains - 1,
+        "Lines of {replicas} replicas over the first {shown} iterations, {}. {} round trips were made in the whole run.",
+        summary.way(),
         summary.swaps.round_trips
     ));
     first_iterations(&mut chart, start, &picked, shown);
@@ -68,14 +79,9 @@ fn index_process(summary: &Summary, traces: &Traces) -> Option<Figure> {
     Some(Figure::choice("index-process", chart, "Show", panels, 0))
 }
 
-/// Chains from the reference at the bottom to the target at the top.
-fn chain_axis(chains: usize) -> Axis {
-    let ends = [(0.0, "reference".to_string()), (chains as f64 - 1.0, "target".to_string())];
-    // Names must not touch those of the ends.
-    let step = (chains - 1).div_ceil(8);
-    let between = (step..chains).step_by(step).filter(|n| 2 * n + step < 2 * (chains - 1));
-    let ticks = ends.into_iter().chain(between.map(|n| (n as f64, n.to_string()))).collect();
-    Axis::linear("chain", -0.4, chains as f64 - 0.6).ticks(ticks)
+/// Chains from the reference at the bottom upwards.
+fn chain_axis(summary: &Summary) -> Axis {
+    Axis::linear("chain", -0.4, summary.setup.chains as f64 - 0.6).ticks(chain_ticks(summary, 8))
 }
 
 /// Lines of all replicas, those picked in colour.
@@ -199,7 +205,7 @@ fn rejection_rates(folder: &Folder) -> Option<Chart> {
     let pairs = rates.len();
     let plain = plain_rates(folder).filter(|(plain, _)| plain.len() == pairs);
     // Names of pairs are long: fewer of them where there are many.
-    let x = Axis::linear("pair of chains, from reference to target", -0.6, pairs as f64 - 0.4)
+    let x = Axis::linear(&format!("pair of chains, {}", folder.summary.way()), -0.6, pairs as f64 - 0.4)
         .ticks(pair_ticks(pairs, if pairs > 8 { 7 } else { 8 }))
         .no_grid();
     let worst = rates.iter().copied().fold(0.0, f64::max);

@@ -38,6 +38,7 @@ fn seconds(time: &Time) -> Option<Chart> {
 
 fn points(evaluations: &Evaluations) -> Option<Chart> {
     let rows = [
+        ("target, climbing", evaluations.climbing),
         ("target, tuning", evaluations.tuning()),
         ("target, training", evaluations.training),
         ("target, sampling", evaluations.sampling),
@@ -50,7 +51,7 @@ fn points(evaluations: &Evaluations) -> Option<Chart> {
 }
 
 /// Bars of what is more than nothing.
-fn bars(
+pub(super) fn bars(
     id: &str,
     title: &str,
     unit: &str,

@@ -5,48 +5,60 @@ use crate::report::chart::{Axis, Chart, Key};
 use crate::report::figure::Figure;
 use crate::report::format::{beside_error, number, percent, significant, with_error};
 use crate::report::load::Folder;
-use crate::summary::{LogZ, PairRatio};
+use crate::summary::{LegSummary, LogZ, PairRatio};
 use crate::traces::Works;
 
 pub fn section(folder: &Folder) -> Option<Section> {
     let mut figures = Vec::new();
     let z = &folder.summary.log_z;
-    figures.extend(estimators(z).map(Figure::from));
-    figures.extend(overlaps(z).map(Figure::from));
+    figures.extend(estimators(z, &folder.summary.swaps.legs).map(Figure::from));
+    figures.extend(overlaps(z, &folder.summary.way()).map(Figure::from));
     if let Some(traces) = &folder.traces {
         figures.extend(work_histograms(z, &traces.works));
     }
     Some(Section {
         id: "free-energy",
         title: "Can log Z be trusted?",
-        introduction:
-            "Each pair of chains gives a ratio of normalising constants from the weights of its swaps; their \
-                       sum is log Z. The free-energy difference to the reference is its negative."
-                .into(),
+        introduction: introduction(folder.summary.swaps.legs.len()),
         figures,
     })
 }
 
-fn estimators(z: &LogZ) -> Option<Chart> {
+fn introduction(legs: usize) -> String {
+    let words = "Each pair of chains gives a ratio of normalising constants from the weights of its swaps; their sum is log Z.";
+    match legs {
+        2 => format!(
+            "{words} Both ways to the target, from the fitted reference and from the anchor, estimate it; they are combined by their \
+             errors, and where they disagree one of them has not seen all of the target."
+        ),
+        _ => format!("{words} The free-energy difference to the reference is its negative."),
+    }
+}
+
+fn estimators(z: &LogZ, legs: &[LegSummary]) -> Option<Chart> {
     let (bar, error) = (z.bar, z.standard_error);
-    let rows: Vec<(&str, f64, f64)> = [
-        ("BAR", bar, error),
+    let of_leg = |leg: &LegSummary| match leg.reference.as_str() {
+        "anchor" => ("from the anchor", leg.log_z, leg.log_z_error),
+        _ => ("from the fit", leg.log_z, leg.log_z_error),
+    };
+    let of_legs = legs.iter().filter(|_| legs.len() == 2).map(of_leg);
+    let one_sided = [
         ("geometric mean", z.geometric_mean, f64::NAN),
         ("forward", z.forward, f64::NAN),
         ("backward", z.backward, f64::NAN),
-    ]
-    .into_iter()
-    .filter(|row| row.1.is_finite())
-    .collect();
+    ];
+    let all = [("BAR", bar, error)].into_iter().chain(of_legs).chain(one_sided);
+    let rows: Vec<(&str, f64, f64)> = all.filter(|row| row.1.is_finite()).collect();
     if rows.is_empty() {
         return None;
     }
-    let spread = rows.iter().map(|r| r.1).chain(z.truth).chain([bar - 2.0 * error, bar + 2.0 * error]);
+    let ends = |r: &(&str, f64, f64)| [-2.0, 0.0, 2.0].map(|k| if k == 0.0 { r.1 } else { r.1 + k * r.2 });
+    let spread = rows.iter().flat_map(ends).filter(|x| x.is_finite()).chain(z.truth);
     let ticks =
         rows.iter().enumerate().map(|(i, r)| ((rows.len() - 1 - i) as f64, r.0.to_string())).collect();
     let y = Axis::linear("", -0.6, rows.len() as f64 - 0.4).ticks(ticks).no_grid();
     let mut chart = Chart::new("log-z", "log Z by estimator", Axis::around("log Z", spread, false), y)
-        .height(230.0)
+        .height(110.0 + 30.0 * rows.len() as f64)
         .caption("Bennett's ratio uses both directions and is the one to quote; where one-sided estimates stray, chains overlap too little.")
         .description(rows.iter().map(|r| format!("{}: {}", r.0, number(r.1))).collect::<Vec<_>>().join("; "));
     if let Some(truth) = z.truth {
@@ -71,10 +83,10 @@ fn estimators(z: &LogZ) -> Option<Chart> {
     Some(chart)
 }
 
-fn overlaps(z: &LogZ) -> Option<Chart> {
+fn overlaps(z: &LogZ, way: &str) -> Option<Chart> {
     let n = z.pairs.len();
     let (_, least) = z.least_overlap()?;
-    let x = Axis::linear("pair of chains, from reference to target", -0.6, n as f64 - 0.4)
+    let x = Axis::linear(&format!("pair of chains, {way}"), -0.6, n as f64 - 0.4)
         .ticks(pair_ticks(n, 7))
         .no_grid();
     let mut chart = Chart::new("overlap", "Overlap of each pair", x, Axis::linear("overlap", 0.0, 1.0))

@@ -1,6 +1,6 @@
 //! The ladder itself: λ(β), the schedule, and the energies of all chains.
 
-use super::{Section, shade};
+use super::{Section, chain_ticks, shade};
 use crate::report::chart::{Axis, Chart, Key};
 use crate::report::figure::Figure;
 use crate::report::format::{number, significant};
@@ -10,16 +10,71 @@ use crate::traces::{Energy, Traces};
 
 pub fn section(folder: &Folder) -> Option<Section> {
     let summary = &folder.summary;
-    let energies = folder.traces.as_ref().and_then(energies);
-    let charts = [barrier(summary), schedule(&summary.setup.schedule), energies];
+    let energies = folder.traces.as_ref().and_then(|traces| energies(summary, traces));
+    let two = summary.swaps.legs.len() == 2;
+    let barrier = if two { barrier_so_far(summary) } else { barrier(summary) };
+    let charts = [barrier, schedule(&summary.setup.schedule, two), energies];
     Some(Section {
         id: "ladder",
         title: "The ladder",
-        introduction: "Chains lead from the reference at β = 0 to the target at β = 1. Tuning places them so that every \
-                       pair has the same share of the barrier."
-            .into(),
+        introduction: match two {
+            true => "Chains lead from the fitted reference (β = 0) to the target (β = 1), and on to the broad anchor (β = 2). \
+                     Tuning places those of each leg so that every pair has the same share of its barrier.",
+            false => "Chains lead from the reference at β = 0 to the target at β = 1. Tuning places them so that every pair \
+                      has the same share of the barrier.",
+        }
+        .into(),
         figures: charts.into_iter().flatten().map(Figure::from).collect(),
     })
+}
+
+/// Where the ends of two legs lie.
+const ENDS: [(f64, &str); 3] = [(0.0, "fit 0"), (1.0, "target 1"), (2.0, "anchor 2")];
+
+/// An axis of β over two legs.
+fn two_legs_axis(label: &str) -> Axis {
+    let between = [0.5, 1.5].map(|beta: f64| (beta, beta.to_string()));
+    let ticks = ENDS.map(|(beta, name)| (beta, name.to_string())).into_iter().chain(between).collect();
+    // Room for the names at both ends.
+    Axis::linear(label, -0.08, 2.14).ticks(ticks)
+}
+
+/// Two legs: rejections up to each chain.
+fn barrier_so_far(summary: &Summary) -> Option<Chart> {
+    let (betas, rates) = (&summary.setup.schedule, &summary.swaps.rejection_rates);
+    if betas.len() != rates.len() + 1 || rates.iter().any(|rate| !rate.is_finite()) {
+        return None;
+    }
+    let mut line = vec![(betas[0], 0.0)];
+    for (beta, rate) in betas[1..].iter().zip(rates) {
+        line.push((*beta, line[line.len() - 1].1 + rate));
+    }
+    let (all, first) = (line[line.len() - 1].1, line.get(summary.target_number())?.1);
+    let legs = format!(
+        "{} from the fit to the target, {} from there to the anchor",
+        number(first),
+        number(all - first)
+    );
+    let mut chart = Chart::new(
+        "local-barrier",
+        "Where the barrier is",
+        two_legs_axis("β"),
+        Axis::linear("rejections so far", 0.0, 1.08 * all.max(0.1)),
+    )
+    .caption(format!(
+        "Sum of the rejection rates up to each chain: {legs}. Where it rises steeply, swaps are hard."
+    ))
+    .description(format!("Sum of rejection rates over {} chains: {legs}.", betas.len()));
+    chart.line("dash ink", &[(1.0, 0.0), (1.0, 1.08 * all.max(0.1))]);
+    chart.line("c1", &line);
+    for (n, &(beta, sum)) in line.iter().enumerate() {
+        chart.dot("c1", beta, sum, 3.0);
+        let name = summary.chain_name(n).map_or(format!("chain {n}"), |name| format!("chain {n}, {name}"));
+        chart.tip(beta, sum, format!("{name}, β = {}: {}", significant(beta, 4), significant(sum, 3)));
+    }
+    chart.key(Key::Line, "c1", "Σ of rejection rates");
+    chart.key(Key::Dash, "ink", "target");
+    Some(chart)
 }
 
 /// An axis of β: logarithmic where most chains crowd near 0.
@@ -80,14 +135,17 @@ fn barrier(summary: &Summary) -> Option<Chart> {
     Some(chart)
 }
 
-fn schedule(betas: &[f64]) -> Option<Chart> {
+fn schedule(betas: &[f64], two_legs: bool) -> Option<Chart> {
     let chains = betas.len();
     if chains < 3 {
         return None;
     }
-    let (axis, crowded) = beta_axis(betas);
-    let axis = if crowded { Axis::log("β", 0.5 * betas[1], 1.0) } else { axis };
-    let axis = if crowded { axis } else { Axis::linear("β", 0.0, 1.0) };
+    let crowded = !two_legs && beta_axis(betas).1;
+    let axis = match (two_legs, crowded) {
+        (true, _) => two_legs_axis("β"),
+        (_, true) => Axis::log("β", 0.5 * betas[1], 1.0),
+        _ => Axis::linear("β", 0.0, 1.0),
+    };
     let mut chart = Chart::new("schedule", "The schedule", Axis::whole("chain", chains, 0.4), axis)
         .caption(if crowded {
             "β of each chain; chain 0, at β = 0, lies below the axis."
@@ -113,7 +171,7 @@ fn schedule(betas: &[f64]) -> Option<Chart> {
     Some(chart)
 }
 
-fn energies(traces: &Traces) -> Option<Chart> {
+fn energies(summary: &Summary, traces: &Traces) -> Option<Chart> {
     let histograms = &traces.energies;
     let chains = histograms.len();
     let filled = || histograms.iter().filter(|h| !h.counts.is_empty());
@@ -153,23 +211,12 @@ fn energies(traces: &Traces) -> Option<Chart> {
     let tallest = filled().flat_map(|h| h.density()).fold(0.0, f64::max);
     // Tall enough for neighbours to overlap a little, capped for the narrow ones.
     let scale = |density: f64, own: f64| 1.8 * density / own * (own / tallest).powf(0.25);
-    let step = [1, 2, 5, 10, 20, 50].into_iter().find(|s| chains <= 16 * s).unwrap_or(100);
-    let name = |n: usize| match n {
-        0 => "reference".to_string(),
-        n if n + 1 == chains => "target".to_string(),
-        n => n.to_string(),
-    };
-    let ticks = (0..chains)
-        .filter(|n| n.is_multiple_of(step) && (*n == 0 || *n + step / 2 < chains - 1) || *n + 1 == chains);
-    let y =
-        Axis::linear("chain", -0.3, chains as f64 + 0.9).ticks(ticks.map(|n| (n as f64, name(n))).collect());
+    let y = Axis::linear("chain", -0.3, chains as f64 + 0.9).ticks(chain_ticks(summary, 16));
     let mut chart = Chart::new("energies", "Energies of all chains", x, y)
         .wide()
         .height((90.0 + 22.0 * chains as f64).clamp(260.0, 640.0))
         .caption(words)
-        .description(format!(
-            "Histograms of log densities for {chains} chains, stacked from the reference to the target."
-        ));
+        .description(format!("Histograms of log densities for {chains} chains, stacked {}.", summary.way()));
     for n in (0..chains).rev() {
         let h = &histograms[n];
         if h.counts.is_empty() {

@@ -14,8 +14,8 @@ pub fn section(folder: &Folder) -> Option<Section> {
     let charts = [
         traces.and_then(barriers),
         traces.and_then(|traces| step_sizes(traces, explorer)),
-        acceptance(explorer, wanted),
-        final_steps(explorer),
+        acceptance(explorer, wanted, &folder.summary.way()),
+        final_steps(explorer, &folder.summary.way()),
     ];
     Some(Section {
         id: "tuning",
@@ -114,7 +114,7 @@ fn step_sizes(traces: &Traces, explorer: &ExplorerSummary) -> Option<Chart> {
     Some(chart)
 }
 
-fn acceptance(explorer: &ExplorerSummary, wanted: Option<f64>) -> Option<Chart> {
+fn acceptance(explorer: &ExplorerSummary, wanted: Option<f64>, way: &str) -> Option<Chart> {
     let acceptance = &explorer.acceptance;
     let chains = acceptance.len();
     if acceptance.iter().all(|a| a.is_nan()) {
@@ -124,7 +124,7 @@ fn acceptance(explorer: &ExplorerSummary, wanted: Option<f64>) -> Option<Chart> 
     let mut chart = Chart::new(
         "acceptance",
         "Accepted local moves",
-        Axis::whole("chain, from reference to target", chains, 0.6),
+        Axis::whole(&format!("chain, {way}"), chains, 0.6),
         Axis::linear("share of moves accepted", 0.0, 1.0),
     )
     .height(240.0)
@@ -142,7 +142,7 @@ fn acceptance(explorer: &ExplorerSummary, wanted: Option<f64>) -> Option<Chart> 
     Some(chart)
 }
 
-fn final_steps(explorer: &ExplorerSummary) -> Option<Chart> {
+fn final_steps(explorer: &ExplorerSummary, way: &str) -> Option<Chart> {
     let (sizes, acceptance) = (&explorer.step_size, &explorer.acceptance);
     let points: Vec<(f64, f64)> = sizes
         .iter()
@@ -160,7 +160,7 @@ fn final_steps(explorer: &ExplorerSummary) -> Option<Chart> {
     let mut chart = Chart::new(
         "step-sizes",
         "Sizes of moves in use",
-        Axis::whole("chain, from reference to target", sizes.len(), 0.6),
+        Axis::whole(&format!("chain, {way}"), sizes.len(), 0.6),
         Axis::log(&explorer.size, low / 1.5, 1.5 * high),
     )
     .height(240.0)

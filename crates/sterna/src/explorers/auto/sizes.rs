@@ -1,7 +1,7 @@
 //! Base steps and shapes of the chains, and how they adapt between blocks of tuning.
 
 use crate::explorers::Between;
-use crate::explorers::hmc::{STEP_SIZE_BOUNDS, follow_acceptance};
+use crate::explorers::hmc::{STEP_SIZE_BOUNDS, first_step, follow_acceptance};
 use crate::fitted::Shape;
 use crate::{Batch, Schedule};
 use serde::{Deserialize, Serialize};
@@ -22,24 +22,24 @@ pub struct AutoSizes {
     /// Square root of the covariance of each chain.
     pub shapes: Vec<Shape>,
     /// How far trajectories reach, in units of the shape: 1 where it is the width of the whole chain, more where it is a local
-    /// one.
+    /// one, less where swaps bring draws of their own.
     pub reach: Vec<f64>,
+    /// How often the base step may be doubled, in some moves: more than 0 where the density is of uneven width.
+    pub doublings: u32,
     /// Whether shapes were handed over, which none that moves see by themselves replace.
     pub fitted: bool,
-}
-
-/// The base step to begin with.
-fn first_step(dim: usize) -> f64 {
-    0.7 * (dim as f64).powf(-0.25)
 }
 
 /// How far trajectories reach at most: further than their number of steps lets them.
 const FURTHEST: f64 = 1000.0;
 
 impl AutoSizes {
+    /// More doublings are of no use.
+    pub const MOST_DOUBLINGS: u32 = 6;
+
     /// Base steps and covariances that are known, one for each chain.
     pub fn new(step_size: Vec<f64>, shapes: Vec<Shape>) -> Self {
-        Self { reach: vec![1.0; shapes.len()], step_size, shapes, fitted: true }
+        Self { reach: vec![1.0; shapes.len()], step_size, shapes, doublings: 0, fitted: true }
     }
 
     /// Those to begin with.
@@ -53,6 +53,12 @@ impl AutoSizes {
         (1.6 * self.reach[chain] / self.step_size[chain]).round().clamp(1.0, 12.0) as usize
     }
 
+    /// Doublings of a move's step, by a uniform number: none in three moves of four.
+    pub(super) fn doublings_of(&self, uniform: f64) -> i32 {
+        let longer = 1.0 - 4.0 * uniform;
+        if longer <= 0.0 { 0 } else { (longer * f64::from(self.doublings)).ceil() as i32 }
+    }
+
     /// Whether they serve so many chains of points of this length. A file may claim anything.
     pub(super) fn are_for(&self, chains: usize, dim: usize) -> bool {
         let shaped = |shape: &Shape| match shape {
@@ -64,6 +70,7 @@ impl AutoSizes {
         };
         let Self { step_size, shapes, reach, .. } = self;
         [step_size.len(), shapes.len(), reach.len()] == [chains; 3]
+            && self.doublings <= Self::MOST_DOUBLINGS
             && step_size.iter().chain(reach).all(|x| *x > 0.0 && x.is_finite())
             && shapes.iter().all(shaped)
     }
@@ -95,18 +102,18 @@ impl AutoSizes {
     }
 
     /// Other shapes, one for each chain. Steps are in their units: the first shapes find steps that knew none.
-    pub(super) fn shaped(&self, shapes: &[Shape]) -> Self {
+    pub(super) fn shaped(&self, shapes: &[Shape], doublings: u32, reach: &[f64]) -> Self {
         let step_size = match (self.fitted, shapes.first()) {
             (false, Some(shape)) => vec![first_step(shape.dim()); shapes.len()],
             _ => self.step_size.clone(),
         };
-        Self::new(step_size, shapes.to_vec())
+        Self { doublings, reach: reach.to_vec(), ..Self::new(step_size, shapes.to_vec()) }
     }
 
     /// The same at other β, of which there may be more or fewer: squared inverse steps and widths are linear in β, as those
     /// of normals are; of dense shapes the nearer one is taken.
     pub(super) fn read_at(&self, from: &Schedule, to: &Schedule) -> Self {
-        let mut out = Self { fitted: self.fitted, ..Self::default() };
+        let mut out = Self { fitted: self.fitted, doublings: self.doublings, ..Self::default() };
         for &beta in to.betas() {
             let between = Between::new(from, beta);
             out.step_size.push(between.width(|n| self.step_size[n]));

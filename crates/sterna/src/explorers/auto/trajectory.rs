@@ -13,7 +13,7 @@ use crate::{Batch, Result};
 pub(super) const SLOTS: usize = 3;
 
 /// How often a base step may be halved.
-const MOST_HALVINGS: i32 = 10;
+const MOST_HALVINGS: i32 = 10 + AutoSizes::MOST_DOUBLINGS as i32;
 
 /// Halvings up to which a trajectory is as long as at the base step, in more steps.
 const KEPT_LENGTH: i32 = 2;
@@ -90,6 +90,8 @@ impl Kernel for Exp {
 struct Move {
     /// Base step ε.
     step: f64,
+    /// How often that is the chain's own step, doubled.
+    doublings: i32,
     /// τ; infinite where the density is zero, from where any way leads on.
     bound: f64,
     /// log u of the Metropolis test.
@@ -123,7 +125,12 @@ impl Move {
     }
 
     fn leaps(&self) -> usize {
-        self.leaps << self.halvings.min(KEPT_LENGTH)
+        self.leaps << self.shorter().min(KEPT_LENGTH)
+    }
+
+    /// Halvings of the chain's own step.
+    fn shorter(&self) -> i32 {
+        (self.halvings - self.doublings).max(0)
     }
 }
 
@@ -230,7 +237,7 @@ impl Memory {
         for (moves, m) in moved.rows.iter_mut().zip(&self.moves) {
             moves.proposed += 1;
             if m.halvings > 0 && m.state == State::Moving {
-                moves.acceptance += 0.5f64.powi(m.halvings);
+                moves.acceptance += 0.5f64.powi(m.shorter());
             }
         }
         points.scatter(&call.rows.row, &self.here.points, |i| self.moves[i].state == State::Moving);
@@ -257,10 +264,12 @@ impl Memory {
             }
             start.weigh(i, leap.shape(i));
             let mut stream = call.stream(uniforms, i);
-            let [jitter, bound, accept] = [(); 3].map(|()| stream.uniform());
+            let [jitter, bound, accept, longer] = [(); 4].map(|()| stream.uniform());
             let chain = call.rows.chain[i];
+            let doublings = leap.sizes.doublings_of(longer);
             self.moves.push(Move {
-                step: leap.sizes.step_size[chain] * (0.8 + 0.4 * jitter),
+                step: leap.sizes.step_size[chain] * (0.8 + 0.4 * jitter) * 2f64.powi(doublings),
+                doublings,
                 bound: if nowhere { f64::INFINITY } else { -dispatch(Log(0.05 + 0.45 * bound)) },
                 log_uniform: dispatch(Log(accept)),
                 leaps: 1 + (share * leap.sizes.most_leaps(chain) as f64) as usize,

@@ -1,6 +1,7 @@
 //! Step sizes and masses, and how they adapt between rounds or blocks of burn-in (§2.1).
 
 use crate::explorers::Between;
+use crate::fitted::Shape;
 use crate::{Batch, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,11 @@ impl StepSizes {
 /// Smallest and largest step size that adaptation will try, relative to the chain's scales.
 pub const STEP_SIZE_BOUNDS: (f64, f64) = (1e-8, 1e3);
 
+/// The step to begin with where the widths of the coordinates are known, in their units.
+pub(in crate::explorers) fn first_step(dim: usize) -> f64 {
+    0.7 * (dim as f64).powf(-0.25)
+}
+
 /// A step that grows where moves are accepted too readily and shrinks where they are not.
 pub(in crate::explorers) fn follow_acceptance(size: f64, acceptance: f64, wanted: f64, gain: f64) -> f64 {
     // No move at all (chain 0 draws exactly), or no number: nothing was learned.
@@ -109,6 +115,19 @@ pub(super) fn adapt_scales(sizes: &StepSizes, information: &Batch) -> StepSizes 
         out.scale.row_mut(chain).iter_mut().zip(information).for_each(|(s, i)| *s = i.powf(-0.5));
         let after = mean_log(out.scale.row(chain));
         out.step_size[chain] *= (before - after).exp();
+    }
+    out
+}
+
+/// Coordinates scaled by their standard deviations, which were handed over. Steps are in these units: those that knew none
+/// begin anew.
+pub(super) fn shape_scales(sizes: &StepSizes, shapes: &[Shape]) -> StepSizes {
+    let mut out = sizes.clone();
+    for (chain, shape) in shapes.iter().enumerate() {
+        if sizes.scale.row(chain).iter().all(|&scale| scale == 1.0) {
+            out.step_size[chain] = first_step(shape.dim());
+        }
+        out.scale.row_mut(chain).copy_from_slice(&shape.deviations());
     }
     out
 }

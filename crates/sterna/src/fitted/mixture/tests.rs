@@ -1,5 +1,6 @@
 //! Mixtures against densities computed another way, and draws against moments.
 
+use super::super::numbers::near;
 use super::*;
 use crate::streams::{Phase, Streams};
 
@@ -140,4 +141,27 @@ fn a_mixture_comes_back_to_the_bit_and_bad_ones_not_at_all() {
     assert!(Mixture::new(vec![]).is_err());
     assert!(Mixture::normal(vec![], Shape::Diagonal(vec![])).is_err());
     assert!(Mixture::normal(vec![f64::INFINITY], Shape::Diagonal(vec![1.0])).is_err());
+}
+
+#[test]
+fn a_rim_is_around_all_components_and_uneven_widths_are_told() {
+    let component = |at: f64, width: f64| Component {
+        weight: 0.5,
+        mean: vec![at, 0.0],
+        shape: Shape::of_covariance(&[width * width, 0.0, 0.0, 1.0], 2).unwrap(),
+    };
+    let two = Mixture::new(vec![component(-4.0, 1.0), component(4.0, 1.0)]).unwrap();
+    let rim = &two.with_rim().components()[2].clone();
+    assert_eq!((rim.weight, &rim.mean[..]), (RIM, &[0.0, 0.0][..]));
+    // Variances 1 + 4² and 1, twice as wide.
+    let wanted = [2.0 * 17f64.sqrt(), 2.0];
+    assert!(near(&rim.shape.deviations(), &wanted, 1e-12));
+    let diagonal = |c: &Component| Component { shape: Shape::Diagonal(c.shape.deviations()), ..c.clone() };
+    let apart = Mixture::new(two.components().iter().map(diagonal).collect()).unwrap().with_rim();
+    assert!(near(&apart.components()[2].shape.deviations(), &wanted, 1e-12));
+    let one = Mixture::normal(vec![0.0], Shape::Diagonal(vec![1.0])).unwrap();
+    assert_eq!((one.with_rim(), one.doublings(), two.doublings()), (one.clone(), 0, 0));
+    // Widths 1 and 2⁸, in one of two coordinates: on average 2² each, the wide one 2⁴.
+    let uneven = Mixture::new(vec![component(0.0, 1.0), component(0.0, 256.0)]).unwrap();
+    assert_eq!(uneven.doublings(), 3);
 }

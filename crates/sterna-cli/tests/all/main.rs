@@ -1,0 +1,3 @@
+//! Tests of what `sterna-cli` offers, one module per subject, in one binary.
+
+mod reproduce;

@@ -1,0 +1,14 @@
+//! Tests of what `sterna-neural` offers, one module per subject, in one binary.
+
+mod bits;
+mod common;
+#[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(feature = "cuda")]
+mod cuda_engine;
+#[cfg(feature = "cuda")]
+mod cuda_ladders;
+mod derivatives;
+mod networks;
+mod trained;
+mod weights;

@@ -1,0 +1,120 @@
+//! Alarms of the draws: how many they are worth, and whether ladders agree about them.
+
+use super::Evidence;
+use super::occupation::{FALSE_ALARM, disagreement};
+use sterna::estimates::Mixing;
+use sterna::records::Draws;
+use sterna_testkit::p_values::chi_square;
+
+/// A quantity, and how well the ladders have mixed for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Looked {
+    /// What people call it.
+    pub name: String,
+    /// By ranks.
+    pub mixing: Mixing,
+    /// Whether it changes in any run that moves at all: a coordinate does, a value made of them may not.
+    pub moves: bool,
+}
+
+/// Fewer effective draws carry no error bar: their own number is then known to some tens of percent only.
+const FEW_DRAWS: f64 = 100.0;
+
+/// What Vehtari et al. (2021) ask for before they rely on ranks: with fewer, R̂ of eight halves is above 1.01 by chance.
+const LOW_ESS: f64 = 400.0;
+
+/// R̂ below this is no matter, whatever chance explains …
+const R_HAT: f64 = 1.01;
+
+/// … and above it one, where chance explains it less often than this, over all quantities.
+const BY_CHANCE: f64 = 1e-3;
+
+impl Looked {
+    /// Effective draws of bulk and tails, whichever are fewer; none where it never changed.
+    fn draws(&self) -> f64 {
+        let Mixing { bulk, tail, .. } = self.mixing;
+        let fewest = if tail < bulk { tail } else { bulk };
+        if fewest.is_nan() { 0.0 } else { fewest }
+    }
+
+    fn is_known(&self) -> bool {
+        self.moves || !self.mixing.bulk.is_nan()
+    }
+}
+
+impl Evidence<'_> {
+    /// The quantity with the fewest effective draws.
+    fn fewest(&self) -> Option<(&Looked, f64)> {
+        let known = self.looked.iter().filter(|looked| looked.is_known());
+        known.map(|looked| (looked, looked.draws())).min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    pub(super) fn few_draws(&self) -> Option<String> {
+        let (worst, draws) = self.fewest()?;
+        (draws < FEW_DRAWS).then(|| {
+            format!(
+                "the draws are worth only {} independent ones for {}: neither means nor their errors can be relied on; a \
+                 reference nearer to the target (reference.kind = \"fitted\"), moves that find their step \
+                 (explorer.kind = \"auto\") or bounded, rescaled coordinates help most, then more iterations",
+                draws.floor(),
+                worst.name
+            )
+        })
+    }
+
+    pub(super) fn low_ess(&self) -> Option<String> {
+        let (worst, draws) = self.fewest()?;
+        let part = if worst.mixing.tail < worst.mixing.bulk { "the tails" } else { "the bulk" };
+        (FEW_DRAWS..LOW_ESS).contains(&draws).then(|| {
+            format!(
+                "the draws are worth {draws:.0} independent ones in {part} of {}: enough for a look, few for quantiles and \
+                 for errors that are to be relied on; {LOW_ESS} are asked for (run.until.ess, or more iterations)",
+                worst.name
+            )
+        })
+    }
+
+    /// Rank-normalised R̂ of halves of ladders, beyond what chance explains.
+    pub(super) fn r_hat(&self) -> Option<String> {
+        let beyond = |looked: &&Looked| {
+            let Mixing { r_hat, apart, degrees, .. } = looked.mixing;
+            r_hat > R_HAT && chi_square(apart, degrees) * (self.looked.len() as f64) < BY_CHANCE
+        };
+        let worst =
+            self.looked.iter().filter(beyond).max_by(|a, b| a.mixing.r_hat.total_cmp(&b.mixing.r_hat))?;
+        let whose = if self.draws.len() > 1 { "ladders, or halves of them," } else { "halves of the run" };
+        Some(format!(
+            "{whose} disagree about {}: R̂ is {:.3}, and chance explains little of it; sample longer, and if that does not \
+             help, look for modes or tails that some never reached",
+            worst.name, worst.mixing.r_hat
+        ))
+    }
+
+    pub(super) fn missed_mode(&self) -> Option<String> {
+        let series = |i: usize| -> Draws {
+            let draws = self.features.iter().map(|(_, ladders)| ladders[i].len()).min().unwrap_or(0);
+            let x = (0..draws).flat_map(|t| self.features.iter().map(move |(_, ladders)| ladders[i][t]));
+            Draws { x: x.collect(), ..Draws::default() }
+        };
+        let (found, what) = match self.features.first() {
+            None => {
+                let found = disagreement(&self.draws, self.dim)?;
+                (found, format!("coordinate {}", found.coordinate))
+            }
+            Some((_, ladders)) => {
+                let all: Vec<Draws> = (0..ladders.len()).map(series).collect();
+                let found = disagreement(&all.iter().collect::<Vec<_>>(), self.features.len())?;
+                (found, self.features[found.coordinate].0.clone())
+            }
+        };
+        Some(format!(
+            "ladders, or the two halves of the run, disagree about where the mass is: of the draws of the target chain \
+             between {:.0}% and {:.0}% have {what} below {:.4} (p = {:.0e}, false-alarm level {FALSE_ALARM:.0e}); some \
+             of them may have missed a mode: run longer, with more chains, and compare ladders (chains.ensembles)",
+            100.0 * found.lowest,
+            100.0 * found.highest,
+            found.threshold,
+            found.p_value
+        ))
+    }
+}

@@ -1,0 +1,18 @@
+//! Tests of what `sterna-run` offers, one module per subject, in one binary.
+
+#[cfg(feature = "cuda")]
+mod cuda_run;
+mod device;
+mod draws_file;
+mod fitted;
+mod molecules;
+mod own_target;
+mod prior;
+mod report;
+mod reproduce;
+mod skeletons;
+mod stan;
+mod supports;
+mod trained;
+mod until;
+mod verify;

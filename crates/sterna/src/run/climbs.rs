@@ -1,0 +1,166 @@
+//! Climbs of a run whose reference is fitted: at its start, and further ones between rounds of tuning, from where hot chains have
+//! come to, so that what the first ones missed is found by something else than luck.
+
+use super::reference::{FIRST_BEYOND, FIRST_CHAINS, FIRST_CHAINS_UNFITTED, RoundDraws, steep};
+use super::{Run, Stage};
+use crate::fitted::{Found, Further, Mixture, Optimum, Shape, Starts, find_optima, sound, widen};
+use crate::schedule::Schedule;
+use crate::{Error, Result};
+
+/// Why climbs go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Optima were found by one climb alone, so that others were missed.
+    Missed,
+    /// Nothing says so: a last look before all is frozen.
+    Confirmed,
+}
+
+impl Wanted {
+    /// Share of all evaluations that such climbs may take.
+    fn share(self) -> f64 {
+        match self {
+            Self::Missed => 0.08,
+            Self::Confirmed => 0.03,
+        }
+    }
+}
+
+/// Further climbs of one round at most.
+const MOST_FURTHER: u64 = 64;
+/// By so many nats a mixture may be too low at an optimum, compared with how it is at draws, before that becomes a component.
+const TOO_LOW: f64 = 3.0;
+
+impl Run {
+    /// Climbs, and the first reference from what they find.
+    pub(super) fn climb(&mut self) -> Result<()> {
+        let covariance = self.covariance();
+        let Some(reference) = &mut self.reference else { return Ok(()) };
+        let (mean, deviation) = reference.state.anchor.clone();
+        let starts = Starts { mean: &mean, deviation: &deviation };
+        let (target, streams) = (reference.ground.target(), &self.ladder.sampler.streams);
+        let floor = sound(target, starts, streams)?;
+        let found = find_optima(target, starts, streams, covariance, floor)?;
+        reference.state.anchor.1 = widen(starts, found.that_matter());
+        let most = self.settings.fit.as_ref().and_then(|fit| fit.components);
+        let mixture = first_mixture(&found, most)?;
+        let fitted = mixture.is_some();
+        reference.state.mixture = Some(match mixture {
+            Some(mixture) => mixture,
+            None => {
+                let (mean, deviation) = reference.state.anchor.clone();
+                Mixture::normal(mean, Shape::Diagonal(deviation))?
+            }
+        });
+        reference.state.found = found;
+        let path = reference.path(&self.settings)?;
+        let first = Schedule::uniform(if fitted { FIRST_CHAINS } else { FIRST_CHAINS_UNFITTED });
+        let schedule = match reference.has_anchor(&self.settings) {
+            true => Schedule::two_legs(&first, &steep(FIRST_BEYOND + 1)),
+            false if fitted => first,
+            false => steep(FIRST_CHAINS_UNFITTED),
+        };
+        self.ladder.begin_again(path, schedule)?;
+        let lost = self.ladder.shards.iter().all(|shard| shard.ensemble.is_lost());
+        if lost && floor == f64::NEG_INFINITY {
+            let draws = usize::try_from(self.asked().target).unwrap_or(usize::MAX);
+            return Err(Error::NoStart { draws });
+        }
+        self.rest_second_leg([1.0, 3.0]);
+        self.hand_over_masses();
+        self.enter(Stage::Tuning(0));
+        Ok(())
+    }
+
+    /// Further climbs, from where hot chains are, from what the reference leaves out and from over-dispersed points; whether they
+    /// found something of weight, which then is part of the reference.
+    pub(super) fn climb_further(&mut self, seen: &RoundDraws, wanted: Wanted) -> Result<bool> {
+        let covariance = self.covariance();
+        let before = self.asked().target;
+        let Some(further) = self.further_starts(seen, wanted) else { return Ok(false) };
+        let Some(reference) = &mut self.reference else { return Ok(false) };
+        let (state, target) = (&mut reference.state, reference.ground.target());
+        let Some(mixture) = state.mixture.clone() else { return Ok(false) };
+        let (mean, deviation) = state.anchor.clone();
+        let anchor = Starts { mean: &mean, deviation: &deviation };
+        let how = (covariance, &mixture.pooled_shape());
+        let known = state.found.optima.clone();
+        let found = std::mem::take(&mut state.found);
+        state.found = found.and_further(target, anchor, &self.ladder.sampler.streams, how, further)?;
+        // log π − log η at most draws is about log Z.
+        let usual = mixture.usual_gap(&seen.draws, &seen.log_density);
+        let is_new = |optimum: &&Optimum| {
+            let log_mixture = mixture.evaluate(&optimum.mean, &mut vec![0.0; mean.len()], &mut Vec::new());
+            let covered = usual.is_some_and(|usual| optimum.log_density - log_mixture < usual + TOO_LOW);
+            state.found.is_weighty(optimum) && !covered && !known.iter().any(|old| old.mean == optimum.mean)
+        };
+        let new: Vec<Optimum> = state.found.optima.iter().filter(is_new).cloned().collect();
+        let mut grown = mixture.clone();
+        for optimum in &new {
+            let share = usual.map_or(1.0, |log_z| (optimum.log_evidence - log_z).exp());
+            grown = grown.with_optimum(optimum, share)?;
+        }
+        state.anchor.1 = widen(anchor, &new);
+        state.mixture = Some(grown);
+        let after = self.asked().target;
+        if let Some(reference) = &mut self.reference {
+            reference.state.further += after - before;
+        }
+        Ok(!new.is_empty())
+    }
+
+    /// Where further climbs start, if there is reason for some and enough has been spent otherwise.
+    fn further_starts(&self, seen: &RoundDraws, wanted: Wanted) -> Option<Further> {
+        let state = &self.reference.as_ref()?.state;
+        let (found, mixture) = (&state.found, state.mixture.as_ref()?);
+        let uncovered = match wanted {
+            Wanted::Missed => mixture.uncovered(&seen.draws, &seen.log_density),
+            Wanted::Confirmed => None,
+        };
+        let mut points: Vec<Vec<f64>> = uncovered.map(|i| seen.draws.row(i).to_vec()).into_iter().collect();
+        let mut others = 0;
+        let missed = found.may_have_missed(20, 8);
+        if found.that_matter().next().is_some() && (missed || wanted == Wanted::Confirmed) {
+            let each = (found.evaluations / found.climbs.max(1) as u64).max(1);
+            let allowed = (wanted.share() * self.asked().target as f64) as u64;
+            let count = (allowed.saturating_sub(state.further) / each).min(MOST_FURTHER) as usize;
+            let hot = self.hot_points();
+            let from_hot = hot.len().min(count.div_ceil(2));
+            others = count - from_hot;
+            let stride = hot.len().div_ceil(from_hot.max(1)).max(1);
+            points.extend(hot.into_iter().step_by(stride).take(from_hot));
+        }
+        (points.len() + others > 0).then_some(Further { points, others })
+    }
+
+    /// Points of chains that are neither target nor reference: those beyond the target first, from the broad end on.
+    fn hot_points(&self) -> Vec<Vec<f64>> {
+        let schedule = &self.ladder.sampler.schedule;
+        let (target, last) = (schedule.target(), schedule.chains() - 1);
+        let chains = (target + 1..last).rev().chain(1..target);
+        let of_chain = |chain: usize| {
+            self.ladder.shards.iter().flat_map(move |shard| {
+                let ensemble = &shard.ensemble;
+                (0..ensemble.copies())
+                    .map(move |copy| ensemble.points.x.row(ensemble.row(copy, chain)).to_vec())
+            })
+        };
+        chains.flat_map(of_chain).collect()
+    }
+}
+
+/// The mixture that a run begins with: of all optima that matter or of so many at most.
+fn first_mixture(found: &Found, most: Option<usize>) -> Result<Option<Mixture>> {
+    // A spike that holds next to nothing, as in the neck of a funnel, is no place to begin.
+    let worth = |best: &&Optimum| best.log_evidence > found.floor - 3.0;
+    if found.best().filter(worth).is_none() {
+        return Ok(None);
+    }
+    match most {
+        Some(most) => {
+            let matter: Vec<&Optimum> = found.that_matter().take(most).collect();
+            if matter.is_empty() { Ok(None) } else { Mixture::of_optima(&matter).map(Some) }
+        }
+        None => Ok(found.mixture()),
+    }
+}

@@ -1,0 +1,18 @@
+//! Tests of what `sterna` offers, one module per subject, in one binary.
+
+mod accelerators;
+mod auto;
+mod bad_input;
+mod calibration;
+mod closed_forms;
+mod common;
+mod engine;
+mod fitted_runs;
+mod invariance;
+mod legs;
+mod resume;
+mod sameness;
+mod slice;
+mod starts;
+mod theory;
+mod trace;
