@@ -3,6 +3,7 @@
 mod print;
 mod progress;
 mod reproduce;
+mod zoo;
 
 use clap::{Args, Parser, Subcommand};
 use progress::Bar;
@@ -25,6 +26,7 @@ Examples:
   sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
   sterna targets                               what is built in
+  sterna zoo                                   how often a verdict is wrong, on targets whose truth is known
   sterna reproduce table-gmm                   a table of the paper, ours beside the printed one";
 
 /// Parallel tempering accelerated by transports: samples of multimodal densities, and free energies.
@@ -70,6 +72,8 @@ enum Command {
     },
     /// The paper's tables and figures: ours beside the printed ones
     Reproduce(ReproduceArgs),
+    /// How far verdicts can be trusted: targets whose truth is known, many seeds each
+    Zoo(ZooArgs),
     /// Speed on this machine
     Bench {
         /// What is measured: `cpu`, or `cuda` in programs built with that feature
@@ -164,6 +168,25 @@ struct ReproduceArgs {
     only: String,
 }
 
+#[derive(Args)]
+struct ZooArgs {
+    /// Seeds of each target
+    #[arg(long, default_value_t = 5)]
+    seeds: u64,
+    /// Only targets whose names hold this word
+    #[arg(long, value_name = "NAME", default_value = "")]
+    only: String,
+    /// Runs at a time [default: one for each core]
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Folder for trust.md and trust/zoo.jsonl
+    #[arg(long, default_value = "runs/zoo")]
+    out: PathBuf,
+    /// Run again what is there already
+    #[arg(long)]
+    again: bool,
+}
+
 /// Runs the program: 0 well, 1 the run failed, 2 the input was wrong, 3 the results are unsound and that was not to be.
 pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
@@ -191,6 +214,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Verify { config } => return verify(&config),
         Command::Watch { folder } => progress::watch(&folder),
         Command::Report { folder, chart } => report(&folder, chart.as_deref()),
+        Command::Zoo(arguments) => return zoo::zoo(&arguments),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
         Command::MeasureCell { folder, transport } => reproduce::measure_cell(&folder, transport.as_deref()),
         Command::Bench { device, only } => sterna_run::bench::run(&device, only.as_deref()),

@@ -354,7 +354,15 @@ pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> 
 
 /// Runs a config in memory: the run itself and its summary.
 pub fn sample(config: &Config, observer: &mut dyn Observer) -> Result<(Run, Summary), JobError> {
-    let mut problem = config.problem()?;
+    sample_problem(config.problem()?, config, observer)
+}
+
+/// The same of a problem that is there already.
+pub fn sample_problem(
+    mut problem: Problem,
+    config: &Config,
+    observer: &mut dyn Observer,
+) -> Result<(Run, Summary), JobError> {
     let config = &config.clone().settled(&problem)?;
     threads::pool(&problem, config)?.install(|| {
         let plan = accelerators::plan(&problem, config)?;

@@ -34,6 +34,7 @@ pub mod targets;
 pub mod traces;
 pub mod trial;
 pub mod verify;
+pub mod zoo;
 
 pub use alarms::Alarm;
 pub use config::Config;

@@ -14,6 +14,7 @@ pub mod ladders;
 pub mod moves;
 pub mod p_values;
 pub mod verdict;
+pub mod zoo;
 
 pub use accelerators::check_accelerator;
 pub use invariance::{Statistic, check_invariance};

@@ -16,3 +16,4 @@ mod supports;
 mod trained;
 mod until;
 mod verify;
+mod zoo;
