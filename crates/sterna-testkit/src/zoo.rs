@@ -82,13 +82,16 @@ impl Target for Density {
     }
 }
 
+/// A function of a point.
+pub type OfPoint = dyn Fn(&[f64]) -> f64 + Send + Sync;
+
 /// An expectation that is known.
 #[derive(Clone)]
 pub struct Expectation {
     /// Of what.
     pub name: String,
     /// Its value at a point.
-    pub function: Arc<dyn Fn(&[f64]) -> f64 + Send + Sync>,
+    pub function: Arc<OfPoint>,
     /// Its mean.
     pub value: f64,
     /// The standard deviation of one draw, where that is known: a share has one, whatever draws say.

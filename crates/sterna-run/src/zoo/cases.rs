@@ -2,6 +2,7 @@
 
 use super::liars::{self, LIES};
 use crate::error::JobError;
+use crate::files::write_whole;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ impl Source {
             Self::Molecule(system, positions) => {
                 let file = |ending: &str, content: &str| {
                     let path = workplace.join(format!("{name}.{ending}"));
-                    std::fs::write(&path, content).map_err(JobError::file("write", &path))?;
+                    write_whole(&path, content.as_bytes())?;
                     Ok::<_, JobError>(text(&path))
                 };
                 vec![

@@ -1,6 +1,7 @@
 //! Libraries in C that lie, each in its own way.
 
 use crate::error::JobError;
+use crate::files::write_whole;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -52,7 +53,7 @@ pub(super) fn there_is_a_compiler() -> bool {
 /// The library of a lie.
 pub(super) fn compiled(workplace: &Path, name: &str, lie: usize, dim: usize) -> Result<PathBuf, JobError> {
     let (source, library) = (workplace.join(format!("{name}.c")), workplace.join(format!("lib{name}.so")));
-    std::fs::write(&source, SOURCE).map_err(JobError::file("write", &source))?;
+    write_whole(&source, SOURCE.as_bytes())?;
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-shared", "-fPIC"]).arg(format!("-DLIE={lie}")).arg(format!("-DDIM={dim}"));
     compiler.arg("-o").arg(&library).arg(&source).arg("-lm");
