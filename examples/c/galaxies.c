@@ -23,6 +23,19 @@ const char *sterna_names(void) { return "mu[3], sigma[3], weight[3]"; }
 
 const char *sterna_supports(void) { return "real; positive; simplex"; }
 
+/* What the order of the normals does not change. */
+const char *sterna_observable_names(void) { return "lowest, highest"; }
+
+int sterna_observe(size_t rows, size_t dim, const double *points, double *values)
+{
+    for (size_t i = 0; i < rows; i++) {
+        const double *mu = points + i * dim;
+        values[2 * i] = fmin(mu[0], fmin(mu[1], mu[2]));
+        values[2 * i + 1] = fmax(mu[0], fmax(mu[1], mu[2]));
+    }
+    return 0;
+}
+
 /* log normal(x; mean, sd); its derivatives by x, and by sd. */
 static double normal(double x, double mean, double sd, double *by_x, double *by_sd)
 {

@@ -60,6 +60,10 @@ model {
     target += log_sum_exp(parts);
   }
 }
+generated quantities {
+  real lowest = min(mu);
+  real highest = max(mu);
+}
 """
 
 

@@ -132,7 +132,7 @@ NO_SCORE = "int sterna_evaluate(size_t rows, size_t dim, const double *x, double
 @pytest.mark.parametrize("source, settings, parts", [
     (text(name="other"), ["target.dim=2"], ["no function `sterna_evaluate`", "target.symbol"]),
     (text(), [], ["does not export `sterna_dim`", "target.dim"]),
-    (text(more="size_t sterna_dim(void) { return 4; }"), ["target.dim=2"], ["dimension 4", "target.dim = 2"]),
+    (text(more="size_t sterna_dim(void) { return 4; }"), ["target.dim=2"], ["dimension 4", "speaks of 2", "target.dim"]),
     (text(more="__attribute__((constructor)) void f(void) { *(volatile int *)0 = 1; }"), ["target.dim=2"],
      ["crashed when it was loaded", "signal 11"]),
     (text(body="raise(SIGFPE);"), ["target.dim=2"], ["crashed when it evaluated the origin", "signal 8"]),

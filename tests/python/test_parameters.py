@@ -227,14 +227,14 @@ RATE = entry(name="rate", support="positive")
     (entry(name="p", prior="beta(2, -1)") + RATE, ["parameters.p.prior = beta(2, -1)", "positive"]),
     (entry(name="p", prior="beta(2, 2)", support="positive") + RATE, ["parameters.p.support = positive", "interval(0, 1)"]),
     (entry(name="p", prior="beta(2, 2)") + RATE, ["parameters.rate.prior is missing"]),
-    (entry(name="p", prior="beta(2, 2)"), ["it has dimension 2, but target.dim = 1"]),
+    (entry(name="p", prior="beta(2, 2)"), ["it has dimension 2, but the config speaks of 1", "[[parameters]]"]),
     (entry(name="p", suport="real") + RATE, ["suport", "did you mean `support`?"]),
     (entry(size=2), ["name"]),
     (entry(name="p") + RATE, ["sterna_log_likelihood", "prior", "sterna_prior_transform"]),
     (entry(name="rate", prior="beta(2, 2)") + entry(name="rate", prior="gamma(1, 1)"), ["rate"]),
     (entry(name="p", prior="betta(2, 2)") + RATE, ["parameters.p.prior = \"betta(2, 2)\"", "beta(a, b)"]),
     (entry(name="p", size=2, prior="dirichlet(1, 2, 3)"), ["parameters.p.prior = dirichlet(1, 2, 3)", "as many as there are"]),
-    (entry(name="p", size=3, prior="dirichlet(1)"), ["it has dimension 2, but target.dim = 3"]),
+    (entry(name="p", size=3, prior="dirichlet(1)"), ["it has dimension 2, but the config speaks of 3", "[[parameters]]"]),
     (entry(name="p", size=0, prior="normal(0, 1)") + RATE, ["parameters.p.size = 0", "at least 1"]),
 ])
 def test_what_is_wrong_is_told_and_nothing_written(tmp_path, text, parts):
@@ -243,6 +243,45 @@ def test_what_is_wrong_is_told_and_nothing_written(tmp_path, text, parts):
     assert done.returncode == 2, done.stderr
     assert all(part in done.stderr for part in parts), done.stderr
     assert not (tmp_path / "run").exists()
+
+
+TRANSFORM = "int sterna_prior_transform(size_t r, size_t d, const double *u, double *v) {for (size_t i = 0; i < r * d; i++) BODY; return 0;}\n"
+CUBE = LIKELIHOOD + TRANSFORM.replace("BODY", "v[i] = u[i]")
+SUPPORTS = 'const char *sterna_names(void) { return "p, rate"; }\nconst char *sterna_supports(void) { return "real; positive"; }\n'
+WHOLE = LIKELIHOOD.replace("sterna_log_likelihood", "sterna_evaluate")
+NO_SCORE = "int sterna_has_score(void) { return 0; }\n"
+
+
+@pytest.mark.parametrize("source, text, parts", [
+    (CUBE, PRIORS, ["parameters.prior", "sterna_prior_transform"]),
+    (CUBE + SUPPORTS, "", ["parameters.rate.support = positive", "sterna_prior_transform"]),
+    (CUBE, "gradient = true\n", ["target.gradient = true", "sterna_prior_transform"]),
+    (WHOLE + TRANSFORM.replace("BODY", "v[i] = u[i]"), "", ["no likelihood", "sterna_log_likelihood"]),
+    (WHOLE, PRIORS, ["a whole density", "sterna_log_likelihood"]),
+    (WHOLE + NO_SCORE, "gradient = true\n", ["target.gradient = true", "sterna_has_score"]),
+    (LIKELIHOOD + TRANSFORM.replace("BODY", "v[i] = NAN"), "", ["no point drawn", "the target says", "sterna_prior_transform"]),
+    (LIKELIHOOD + TRANSFORM.replace("BODY", "(void)v"), "", ["the target says: `sterna_prior_transform` makes no value 0"]),
+    (WHOLE + SUPPORTS.replace("rate", "p"), "", ["the name `p` is taken", "of its own"]),
+])
+def test_a_library_against_its_config_and_against_itself(tmp_path, source, text, parts):
+    compiled(tmp_path, source)
+    done = run(tmp_path, text)
+    assert done.returncode == 2, done.stderr
+    assert all(part in done.stderr for part in parts), done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_likelihood_without_a_value_on_part_of_its_prior(tmp_path):
+    """A quarter of the prior has no density: no harm, but an alarm; the evidence is that of the rest."""
+    likelihood = LIKELIHOOD.replace("l[i] =", "l[i] = p > 0.75 ? NAN :")
+    compiled(tmp_path, likelihood)
+    done = run(tmp_path, PRIORS.replace("beta(2, 2)", "uniform(0, 1)"))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    p = numpy.linspace(0, 0.75, 100001)
+    part = numpy.trapezoid(p**7 * (1 - p) ** 3, p)
+    log_z_is(found, math.log(part) + math.lgamma(7) - 7 * math.log(1.5) + 3 * math.log(0.5) - math.lgamma(3))
+    assert found["bad_densities"]["count"] > 0 and [a["code"] for a in found["alarms"]] == ["bad-density"]
 
 
 def test_parameters_belong_to_libraries(tmp_path):

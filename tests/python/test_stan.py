@@ -77,3 +77,23 @@ def test_what_is_wrong_is_told(tmp_path, flags, data, parts):
     done = run(tmp_path, data)
     assert done.returncode == 2, done.stderr
     assert all(part in done.stderr for part in parts), done.stderr
+
+
+def test_a_library_of_another_kind_is_told(tmp_path):
+    compiled(tmp_path)
+    done = sterna("run", "--set", "target.kind=library", "--set", f"target.library={tmp_path / 'model.so'}", "--out", tmp_path / "run")
+    assert done.returncode == 2 and 'target.kind = "stan"' in done.stderr, done.stderr
+    banana = ROOT / "examples" / "c" / "banana.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-I", ROOT / "include", "-o", tmp_path / "model.so", banana, "-lm"], check=True)
+    for command in ("run", "verify"):
+        (tmp_path / "c.toml").write_text('[target]\nkind = "stan"\nmodel = "model.so"\n')
+        done = sterna(command, tmp_path / "c.toml", *(["--out", tmp_path / "run"] if command == "run" else []))
+        assert done.returncode == 2 and 'target.kind = "library"' in done.stderr, done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_verify_says_what_the_model_says(tmp_path):
+    compiled(tmp_path)
+    (tmp_path / "c.toml").write_text("[target]\nkind = \"stan\"\nmodel = \"model.so\"\ndata = '{\"m\": 0, \"limit\": 0}'\n")
+    done = sterna("verify", tmp_path / "c.toml")
+    assert done.returncode == 2 and "the target says" in done.stderr and "sigma is too large" in done.stderr, done.stderr

@@ -16,7 +16,7 @@ from sterna_cli import ROOT, example, sterna
 if shutil.which("g++") is None:
     pytest.skip("there is no C++ compiler", allow_module_level=True)
 
-from stan_models import SHARES, compiled
+from stan_models import GALAXIES, SHARES, compiled
 
 COUNTS = {"K": 3, "counts": [12, 5, 3], "limit": 1}
 
@@ -146,3 +146,26 @@ def test_the_book_and_eight_schools_in_c_and_in_rust(tmp_path):
     done = sterna("run", tmp_path / "library.toml", "--out", tmp_path / "two", "--json")
     assert done.returncode == 0, done.stderr
     assert [p["name"] for p in json.loads(done.stdout)["parameters"]] == ["mu", "tau", "theta[1]", "theta[2]"]
+
+
+def test_galaxies_in_stan_in_c_and_in_rust(tmp_path):
+    """Six modes that weigh the same: what any order of the three normals leaves as it is, and what it exchanges."""
+    source = (ROOT / "examples" / "c" / "galaxies.c").read_text()
+    velocities = [float(v) for v in source.split("VELOCITIES[82] = {")[1].split("}")[0].split(",")]
+    done = run(tmp_path, GALAXIES, data={"N": len(velocities), "velocity": velocities})
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    names = [f"{name}[{k}]" for name in ("mu", "sigma", "weight") for k in (1, 2, 3)] + ["lowest", "highest"]
+    assert [p["name"] for p in found["parameters"]] == names
+    for other in (in_c(tmp_path, "galaxies"), in_rust(tmp_path, "galaxies")):
+        same_log_z(found, other)
+        rows = other["parameters"] + other["observables"]
+        assert len(rows) == len(names) and [row["name"] for row in other["observables"]] == ["lowest", "highest"]
+        for a, b in zip(found["parameters"], rows):
+            same(a, b)
+            assert b["ess_bulk"] > 400 and b["r_hat"] < 1.02
+        # Each of the three is as often the lowest, in the middle and the highest as the others.
+        for name in ("mu", "sigma", "weight"):
+            first, *others = [row for row in rows if row["name"].startswith(name + "[")]
+            for one in others:
+                same(first, one)

@@ -51,7 +51,7 @@ fn galaxies() -> Result<Problem, JobError> {
         ("sigma", 3, Support::Positive).into(),
         ("weight", 3, Support::Simplex).into(),
     ];
-    problem(parameters, |x, gradient| {
+    let made = problem(parameters, |x, gradient| {
         let (mu, sigma, weight) = (&x[..3], &x[3..6], &x[6..]);
         // Dirichlet(2, 2, 2) of the weights: Γ(6) = 120.
         let mut sum = 120f64.ln();
@@ -76,7 +76,10 @@ fn galaxies() -> Result<Problem, JobError> {
             }
         }
         sum
-    })
+    })?;
+    // What the order of the normals does not change.
+    let made = made.observe("lowest", |x| x[0].min(x[1]).min(x[2]));
+    Ok(made.observe("highest", |x| x[0].max(x[1]).max(x[2])))
 }
 
 /// Counts of three kinds, and shares that are Dirichlet(2, 2, 2) before.

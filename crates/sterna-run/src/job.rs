@@ -6,12 +6,14 @@ mod folder;
 mod threads;
 mod work;
 
+pub(crate) use work::{no_start, resolve_chains};
+
 pub use finished::{Finished, finished, plain_samples};
 
 use crate::accelerators::{self, Plan};
 use crate::checkpoint::{self, Description, Store};
 use crate::config::{Config, Count, RunConfig, TargetKind, Until};
-use crate::draws_file::check_names;
+use crate::draws_file::{DrawsFileError, check_names};
 use crate::draws_store::StoredDraws;
 use crate::error::JobError;
 use crate::molecules;
@@ -207,8 +209,7 @@ impl Job {
         folder: PathBuf,
         from: Option<Stopped>,
     ) -> Result<Self, JobError> {
-        check_names(problem.value_count(), &problem.parameters, &problem.observables)
-            .map_err(|error| JobError::Config(format!("names of the problem: {error}")))?;
+        check_names(problem.value_count(), &problem.parameters, &problem.observables).map_err(bad_names)?;
         let config = config.settled(&problem)?;
         let mut probe = config.clone();
         if work::needs_pilot(&probe) {
@@ -284,6 +285,17 @@ impl Stopped {
         }
         Ok(Self { store, checkpoint })
     }
+}
+
+/// What is wrong with the names of a problem.
+fn bad_names(error: DrawsFileError) -> JobError {
+    JobError::Config(match error {
+        DrawsFileError::Name { name, taken: true } => format!(
+            "the name `{name}` is taken: each parameter and each observable needs a name of its own, and draws.nc has its own chain, draw \
+             and, where coordinates have no names, x"
+        ),
+        other => format!("names of the problem: {other}"),
+    })
 }
 
 fn read_config(folder: &Path) -> Result<Config, JobError> {

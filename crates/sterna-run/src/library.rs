@@ -49,6 +49,29 @@ pub struct LibraryTarget {
     _library: Library,
 }
 
+/// Why a library cannot be loaded, in the system's own words.
+pub(crate) fn why(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), |source| source.to_string())
+}
+
+/// What is said of a function that is not there.
+fn no_function(library: &Library, symbol: &str) -> String {
+    let exports = |name: &str| {
+        // SAFETY: nothing is done with what it is.
+        unsafe { library.get::<*const u8>(name.as_bytes()) }.is_ok()
+    };
+    if symbol == LIKELIHOOD && exports(SYMBOL) {
+        return format!(
+            "it exports `{SYMBOL}`, a whole density, but no `{LIKELIHOOD}`, which a prior of [[parameters]] belongs to: export the \
+             likelihood apart, or leave the prior out"
+        );
+    }
+    if exports("bs_model_construct") {
+        return "it is a model of Stan: say target.kind = \"stan\" and target.model".into();
+    }
+    format!("it exports no function `{symbol}`; name another with target.symbol")
+}
+
 /// What is not written.
 const UNWRITTEN: u64 = 0x7ff8_756e_7772_6974;
 
@@ -62,7 +85,7 @@ impl LibraryTarget {
     pub fn load(library: &Path, symbol: Option<&str>, dim: Option<usize>) -> Result<Self, JobError> {
         let path = std::path::absolute(library).map_err(JobError::file("find", library))?;
         if !path.is_file() {
-            return Err(wrong(&path, "there is no such file"));
+            return Err(wrong(&path, if path.is_dir() { "it is a folder" } else { "there is no such file" }));
         }
         let symbol = symbol.unwrap_or(SYMBOL);
         probe::try_elsewhere(&path, symbol, dim)?;
@@ -71,22 +94,20 @@ impl LibraryTarget {
 
     fn open(path: &Path, symbol: &str, dim: Option<usize>) -> Result<Self, JobError> {
         // SAFETY: loading runs the library's own code, which its user vouches for and which was tried.
-        let library =
-            unsafe { Library::new(path) }.map_err(|e| wrong(path, format_args!("cannot load: {e}")))?;
+        let library = unsafe { Library::new(path) }
+            .map_err(|e| wrong(path, format_args!("cannot load: {}", why(&e))))?;
         let exports = Exports::of(&library, path)?;
         let symbol = if symbol == SYMBOL && exports.is_likelihood_alone { LIKELIHOOD } else { symbol };
         // SAFETY: the header says what this function is.
         let evaluate = unsafe { library.get::<Evaluate>(symbol.as_bytes()) };
-        let evaluate = *evaluate.map_err(|e| {
-            wrong(
-                path,
-                format_args!("it exports no function `{symbol}` ({e}); name another with target.symbol"),
-            )
-        })?;
+        let evaluate = *evaluate.map_err(|_| wrong(path, no_function(&library, symbol)))?;
         let values = exports.parameters.as_ref().map(|all| all.iter().map(|p| p.size).sum());
         let dim = match (dim, exports.dim.or(values)) {
             (Some(given), Some(own)) if given != own => {
-                return Err(wrong(path, format_args!("it has dimension {own}, but target.dim = {given}")));
+                let what = format_args!(
+                    "it has dimension {own}, but the config speaks of {given} (target.dim, or the sizes of [[parameters]])"
+                );
+                return Err(wrong(path, what));
             }
             (Some(dim), _) | (None, Some(dim)) => dim,
             (None, None) => {

@@ -54,7 +54,7 @@ impl StanModel {
     pub fn load(path: &Path, data: Option<&Data>, seed: u32, all: bool) -> Result<Self, JobError> {
         let path = std::path::absolute(path).map_err(JobError::file("find", path))?;
         if !path.is_file() {
-            return Err(wrong(&path, "there is no such file"));
+            return Err(wrong(&path, if path.is_dir() { "it is a folder" } else { "there is no such file" }));
         }
         let functions = Functions::load(&path).map_err(|what| wrong(&path, what))?;
         let instance = construct(&functions, &path, data, seed)?;

@@ -6,8 +6,9 @@
 
 use crate::accelerators::{self, Plan};
 use crate::alarms::Code;
-use crate::config::{Config, Count, ReferenceKind};
+use crate::config::Config;
 use crate::error::JobError;
+use crate::job::{no_start, resolve_chains};
 use crate::problem::Problem;
 use crate::trial;
 use std::sync::Arc;
@@ -28,18 +29,22 @@ const COPIES: usize = 16;
 const SNAPSHOTS: u64 = 400;
 const ITERATIONS_BETWEEN: u64 = 4;
 
-/// Checks a problem and the accelerator that a config gives it.
+/// Checks a problem and the accelerator that a config gives it, tuned as a run would be.
 pub fn verify(problem: &Problem, config: &Config) -> Result<Verdict, JobError> {
-    let mut config = config.clone().settled(problem)?;
-    config.chains.ensembles = COPIES;
-    if config.chains.count == Count::Auto && !matches!(config.reference, ReferenceKind::Fitted(_)) {
-        config.chains.count = Count::Number(10);
-    }
+    let config = config.clone().settled(problem)?;
     let plan = accelerators::plan(problem, &config)?;
     if let Some(verdict) = refused(problem, &plan) {
         return Ok(verdict);
     }
-    let settings = config.settings(problem)?;
+    let mut config = resolve_chains(problem, &config, &plan.path)?;
+    config.chains.ensembles = COPIES;
+    verify_tuned(problem, plan, config.settings(problem)?).map_err(|error| match error {
+        JobError::Sampler(error) => no_start(error, problem),
+        other => other,
+    })
+}
+
+fn verify_tuned(problem: &Problem, plan: Plan, settings: Settings) -> Result<Verdict, JobError> {
     if !problem.target.has_score() {
         // There is no gradient to hold against differences.
         let judge = Judge::without_score(tuned(plan, &settings)?, settings.ensembles)?;

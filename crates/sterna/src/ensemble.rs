@@ -64,14 +64,12 @@ impl Ensemble {
         Ok(new)
     }
 
-    /// A target that answers NaN or +∞ where a run starts is no density.
-    pub(crate) fn check_start(&self) -> Result<()> {
+    /// The first replica whose target answered NaN or +∞ where it starts: what is wrong, if nobody has a density.
+    pub(crate) fn bad_start(&self) -> Option<Error> {
         let points = &self.points;
-        if let Some(row) = (0..points.rows()).find(|&row| points.is_bad(row)) {
-            let (replica, value) = (self.key(row) as usize, points.target.log_density[row]);
-            return Err(Error::BadStart { replica, value, point: points.x.row(row).to_vec() });
-        }
-        Ok(())
+        let row = (0..points.rows()).find(|&row| points.is_bad(row))?;
+        let (replica, value) = (self.key(row) as usize, points.target.log_density[row]);
+        Some(Error::BadStart { replica, value, point: points.x.row(row).to_vec() })
     }
 
     /// Whether the density vanishes at every replica, but for those at a reference, where it cannot.

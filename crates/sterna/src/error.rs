@@ -16,10 +16,10 @@ pub enum Error {
         /// The dimension it should have.
         expected: usize,
     },
-    /// The density cannot be used where the replicas start.
+    /// The density can be used nowhere that the replicas start.
     #[error(
-        "the log density is {value} at a starting point drawn from the reference: replica {replica}, point {point:?}; \
-         it must be finite, or -inf where the density vanishes"
+        "no point drawn from the reference has a density; the log density is {value} for replica {replica}, at the point \
+         {point:?}: it must be finite somewhere, and -inf where the density vanishes"
     )]
     BadStart {
         /// Which replica of the run.

@@ -173,8 +173,9 @@ impl FromStr for Support {
 
     /// Reads what [`Display`](fmt::Display) writes; bounds may be `-inf` and `inf`.
     fn from_str(text: &str) -> Result<Self> {
+        let text = text.trim();
         let wrong = || Error::setting("Parameter.support", format_args!("{text:?}"), KNOWN);
-        Ok(match text.trim() {
+        Ok(match text {
             "real" => Self::Real,
             "positive" => Self::Positive,
             "simplex" => Self::Simplex,

@@ -7,6 +7,9 @@ use sterna::schedule::{chains_for, cumulative_barrier};
 /// No more chains than these are worth a try.
 const MOST_ADVISED: usize = 2000;
 
+/// Rejections of a pair that wants chains between: across a barrier of 1, about two of three swaps are rejected.
+const HOLDS_BACK: f64 = 0.6;
+
 /// Fewer round trips carry no estimate: the weight of a mode that 20 arrivals settle is known to a tenth at best.
 const FEW_TRIPS: u64 = 20;
 
@@ -42,13 +45,19 @@ impl Evidence<'_> {
         if self.accelerated || integral.is_nan() { rejections } else { integral.max(rejections) }
     }
 
+    /// Whether some swap is refused nearly as often as across a barrier of one. λ(β) is read at the chains alone, and may be high at one of them, a wide
+    /// reference for instance, without holding back any swap.
+    fn some_pair_holds_back(&self) -> bool {
+        self.results.rejection_rates[..self.pairs()].iter().any(|rate| *rate > HOLDS_BACK)
+    }
+
     pub(super) fn too_few_chains(&self) -> Option<String> {
         let (barrier, pairs) = (self.barrier(), self.pairs());
         // A plain swap across a barrier of 1 is rejected about two times in three: Σr of accelerated
         // pairs says the same at two thirds of their number.
         let limit = if self.accelerated { 0.67 * pairs as f64 } else { pairs as f64 };
         let wanted = chains_for(barrier);
-        (barrier > limit && wanted > pairs + 1).then(|| {
+        (barrier > limit && wanted > pairs + 1 && self.some_pair_holds_back()).then(|| {
             if wanted > MOST_ADVISED {
                 return format!(
                     "{} chains are few for a barrier of {barrier:.1e}, and no number of them would do: the target is far \

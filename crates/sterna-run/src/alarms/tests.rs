@@ -122,15 +122,20 @@ fn starving_pair_needs_nearly_all_rejected() {
 
 #[test]
 fn too_few_chains_compares_with_the_barrier() {
-    let with =
-        |lambda| Results { local_barrier: vec![(0.0, lambda), (0.5, lambda), (1.0, lambda)], ..healthy() };
+    let rejecting = |lambda, rate| Results {
+        local_barrier: vec![(0.0, lambda), (0.5, lambda), (1.0, lambda)],
+        rejection_rates: vec![rate; 4],
+        ..healthy()
+    };
+    let with = |lambda| rejecting(lambda, 0.7);
     assert_eq!(codes(&with(4.5)), ["too-few-chains"]);
     assert!(codes(&with(3.5)).is_empty());
+    // λ read at a few chains says little where all swaps pass more often than not.
+    assert!(codes(&rejecting(4.5, 0.2)).is_empty());
     // Accelerated swaps are judged by their own rejections, whatever λ says of plain ones.
     let accelerated = |e: &mut Evidence| e.accelerated = true;
-    assert!(codes_with(&with(20.0), &[0.5, 0.5], accelerated).is_empty());
-    let rejecting = Results { rejection_rates: vec![0.8; 4], ..healthy() };
-    assert_eq!(codes_with(&rejecting, &[0.5, 0.5], accelerated), ["too-few-chains"]);
+    assert!(codes_with(&rejecting(20.0, 0.65), &[0.5, 0.5], accelerated).is_empty());
+    assert_eq!(codes_with(&rejecting(1.6, 0.8), &[0.5, 0.5], accelerated), ["too-few-chains"]);
 }
 
 #[test]

@@ -11,13 +11,17 @@ use toml::de::{DeTable, DeValue, Deserializer, Error};
 const MOST: usize = 5;
 
 /// How serde names what it expected, and what people call it.
-const PLAIN: [(&str, &str); 6] = [
+const PLAIN: [(&str, &str); 7] = [
     ("expected u64", "expected a whole number from 0 up"),
     ("expected usize", "expected a whole number from 0 up"),
     ("expected u32", "expected a whole number from 0 up"),
     ("expected f64", "expected a number"),
     ("data did not match any variant of untagged enum Numbers", "expected a number or a list of numbers"),
     ("expected a map", "expected a table"),
+    (
+        "invalid type: map, expected a sequence",
+        "expected a list: write its name with two brackets, as in [[parameters]]",
+    ),
 ];
 
 /// The config, or all that is wrong with its text.

@@ -3,7 +3,7 @@
 use rust_hdf5::Hdf5Error;
 use std::path::PathBuf;
 
-const BAD_NAME: &str = "cannot name a variable: use letters, digits and _";
+const BAD_NAME: &str = "cannot name a variable: use the letters a to z, digits and _";
 
 /// Why there is no new `draws.nc`.
 #[derive(Debug, thiserror::Error)]

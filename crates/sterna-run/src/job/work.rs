@@ -169,7 +169,7 @@ fn about(problem: &Problem, config: &Config, steps: usize) -> About {
 }
 
 /// Where no replica finds a start, what the target itself says is told as well.
-fn no_start(error: sterna::Error, problem: &Problem) -> JobError {
+pub(crate) fn no_start(error: sterna::Error, problem: &Problem) -> JobError {
     let origin = vec![0.0; problem.dim()];
     let (point, at) = match &error {
         sterna::Error::NoStart { .. } => (&origin, "at the origin of its free coordinates"),
@@ -225,7 +225,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 
 /// "auto" becomes twice the barrier that a short pilot finds, plus one: about half of all swaps are
 /// then accepted, the most round trips per chain.
-fn resolve_chains(
+pub(crate) fn resolve_chains(
     problem: &Problem,
     config: &Config,
     path: &Arc<dyn AnnealingPath>,
@@ -235,7 +235,7 @@ fn resolve_chains(
         config.chains.count = PILOT;
         let mut settings = config.settings(problem)?;
         settings.rounds = settings.rounds.max(4);
-        let mut pilot = Run::new(path.clone(), settings)?;
+        let mut pilot = Run::new(path.clone(), settings).map_err(|error| no_start(error, problem))?;
         while matches!(pilot.progress().0, Stage::Tuning(_)) {
             pilot.advance(u64::MAX)?;
         }

@@ -138,6 +138,9 @@ fn parameters(names: &str, supports: Option<&str>) -> Result<Vec<Parameter>, Str
     }
     let each = names.into_iter().zip(supports);
     each.map(|((name, size), support)| {
+        if size == 0 {
+            return Err(format!("`sterna_names` has \"{name}[0]\": a name has at least one value"));
+        }
         let refused = |error| format!("`sterna_supports`, {name}: {}", of_library(error));
         support.check(size).map_err(refused)?;
         Ok((name, size, support).into())

@@ -60,7 +60,8 @@ impl Functions {
     /// Loads a library, or says what is wrong with it.
     pub fn load(path: &Path) -> Result<Self, String> {
         // SAFETY: loading runs the library's own code, which its user vouches for.
-        let library = unsafe { Library::new(path) }.map_err(|error| format!("cannot load it: {error}"))?;
+        let library = unsafe { Library::new(path) }
+            .map_err(|error| format!("cannot load it: {}", crate::library::why(&error)))?;
         let library = ManuallyDrop::new(library);
         check_version(&library)?;
         // SAFETY: the version is the one whose header says what these functions are.
@@ -157,6 +158,10 @@ fn check_version(library: &Library) -> Result<(), String> {
         let constructs = exports(b"bs_model_construct\0") || exports(b"bs_construct\0");
         return Err(match constructs {
             true => format!("it was made by BridgeStan 1: {AGAIN}"),
+            false if exports(b"sterna_evaluate\0") || exports(b"sterna_log_likelihood\0") => {
+                "it is no model of Stan, but a density in C: say target.kind = \"library\" and target.library"
+                    .into()
+            }
             false => "it is no model that BridgeStan made: it exports no `bs_major_version`".into(),
         });
     };

@@ -7,7 +7,6 @@ use crate::library::{self, LIKELIHOOD, LibraryTarget};
 use crate::problem::{Parameter, Problem};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use sterna::Target;
 use sterna::priors::{Independent, Law};
 use sterna::supports::{self, Constrained, Parameters, Support};
 
@@ -67,23 +66,19 @@ impl Library {
         parameters(given, None)?;
         let has_laws = laws.iter().any(Option::is_some);
         let symbol = self.symbol.as_deref().or(has_laws.then_some(LIKELIHOOD));
-        let mut target = LibraryTarget::load(library, symbol, self.dim.or(values))?;
-        if let Some(values) = values.filter(|values| *values != target.dim()) {
-            let reason = format!("[[parameters]] have {values} values in all; the two must agree");
-            return Err(JobError::setting("target.dim", target.dim(), reason));
+        if let Some((values, dim)) = values.zip(self.dim).filter(|(values, dim)| values != dim) {
+            let reason = format!("the sizes of [[parameters]] add up to {values}; the two must agree");
+            return Err(JobError::setting("target.dim", dim, reason));
         }
+        let mut target = LibraryTarget::load(library, symbol, self.dim.or(values))?;
         if self.gradient == Some(false) {
             target = target.without_score();
         }
         let all = parameters(given, target.exports().parameters.as_deref())?;
         let exports = target.exports().clone();
+        self.refuse_contradictions(&target, all.as_deref(), has_laws)?;
         let problem = match (exports.prior_transform, has_laws) {
-            (Some(_), true) => Err(JobError::Config(
-                "parameters.prior is impossible with a library that exports `sterna_prior_transform`: only one of the two can be \
-                 the prior"
-                    .into(),
-            )),
-            (Some(_), false) => Ok(library::cube(target, all.as_deref())),
+            (Some(_), _) => Ok(library::cube(target, all.as_deref())),
             (None, true) => posterior(target, all.unwrap_or_default(), laws),
             (None, false) if target.is_likelihood() => Err(JobError::Config(
                 "the library exports `sterna_log_likelihood` alone: give each of [[parameters]] a prior, or export \
@@ -93,6 +88,48 @@ impl Library {
             (None, false) => constrained(target, all),
         }?;
         Ok(library::observing(problem, &exports))
+    }
+
+    /// What a config and its library say against each other, or a library against itself.
+    fn refuse_contradictions(
+        &self,
+        target: &LibraryTarget,
+        all: Option<&[supports::Parameter]>,
+        has_laws: bool,
+    ) -> Result<(), JobError> {
+        let exports = target.exports();
+        if self.gradient == Some(true) && !exports.has_score {
+            let reason = match exports.prior_transform {
+                Some(_) => "with `sterna_prior_transform` no gradient is known: leave it out",
+                None => "the library's `sterna_has_score` says that there is none: leave it out",
+            };
+            return Err(JobError::setting("target.gradient", true, reason));
+        }
+        if exports.prior_transform.is_none() {
+            return Ok(());
+        }
+        if has_laws {
+            return Err(JobError::Config(
+                "parameters.prior is impossible with a library that exports `sterna_prior_transform`: only one of the two can be \
+                 the prior"
+                    .into(),
+            ));
+        }
+        if self.symbol.is_none() && !target.is_likelihood() {
+            return Err(JobError::Config(
+                "the library exports `sterna_prior_transform`, but no likelihood: `sterna_evaluate` would be the whole density, \
+                 prior and all; export `sterna_log_likelihood`"
+                    .into(),
+            ));
+        }
+        match all.unwrap_or_default().iter().find(|one| one.support != Support::Real) {
+            Some(one) => Err(JobError::setting(
+                &format!("parameters.{}.support", one.name),
+                one.support,
+                "values are what `sterna_prior_transform` makes of the unit cube: leave their supports out, in the library too",
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Named from the root, so that a run goes on from any folder.

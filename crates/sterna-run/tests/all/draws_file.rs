@@ -163,7 +163,10 @@ fn refuses_what_does_not_fit_and_leaves_the_old_file() {
         ),
         (one.clone().statistic("lp", [values()]), "`lp` is in the file already"),
         (one.clone().statistic("e", [values()]).statistic("e", [values()]), "`e` is in the file already"),
-        (one.clone().statistic("a/b", [values()]), "`a/b` cannot name a variable: use letters, digits and _"),
+        (
+            one.clone().statistic("a/b", [values()]),
+            "`a/b` cannot name a variable: use the letters a to z, digits and _",
+        ),
         (
             DrawsFile::new(2, a.iter().chain(&a)).statistic("e", [values(), Values::Count(&a[0].replica)]),
             "statistic `e` changes its type at ensemble 1",

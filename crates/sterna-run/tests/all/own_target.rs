@@ -155,10 +155,10 @@ fn names_that_cannot_be_are_refused() {
     let banana = || Problem::new(sterna::targets::Banana::new(2));
     for (problem, part) in [
         (banana().named(["a"]), "have 1 coordinates, the target 2"),
-        (banana().named(["a", "a"]), "`a` is in the file already"),
-        (banana().named(["a", "b[1]"]), "letters, digits and _"),
-        (banana().named(["a", "draw"]), "`draw` is in the file already"),
-        (banana().observe("x", |x| x[0]), "`x` is in the file already"),
+        (banana().named(["a", "a"]), "`a` is taken"),
+        (banana().named(["a", "b[1]"]), "letters a to z, digits and _"),
+        (banana().named(["a", "draw"]), "`draw` is taken"),
+        (banana().observe("x", |x| x[0]), "`x` is taken"),
         (banana().reference(vec![0.0], vec![1.0]), "target has dimension 2"),
         (banana().reference(vec![0.0; 2], vec![1.0, -1.0]), "must be positive"),
     ] {

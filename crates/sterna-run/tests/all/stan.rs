@@ -188,9 +188,9 @@ fn an_exception_is_told_with_its_text() {
         assert!(log.contains("bad-density") && log.contains("sigma is too large"), "{log}");
         std::fs::remove_dir_all(&run).unwrap();
     }
-    // Where a replica would start, it is an error with the same text.
+    // Where all replicas would start, it is an error with the same text.
     let config =
-        text(&library, "data = '{\"m\": 0.3, \"limit\": 1.0}'") + "[reference]\nkind = \"standard-normal\"";
+        text(&library, "data = '{\"m\": 0.3, \"limit\": 0}'") + "[reference]\nkind = \"standard-normal\"";
     let message = job::run(&Config::parse(&config, &[]).unwrap(), &run, &mut ()).unwrap_err().to_string();
     assert!(message.contains("there the target says") && message.contains("sigma is too large"), "{message}");
     assert!(!run.exists());

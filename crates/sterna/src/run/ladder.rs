@@ -111,12 +111,11 @@ impl Ladder {
             streams: Streams::new(settings.seed),
         };
         let shards = Shard::start(&sampler, settings.ensembles, settings.round_iterations)?;
-        for shard in &shards {
-            shard.ensemble.check_start()?;
-        }
         // Asked of all ladders at once: how they are shared out must not matter.
         if shards.iter().all(|shard| shard.ensemble.is_lost()) {
-            look_for_support(&*sampler.path, &sampler.streams, settings.ensembles * chains)?;
+            let found = look_for_support(&*sampler.path, &sampler.streams, settings.ensembles * chains);
+            found
+                .map_err(|none| shards.iter().find_map(|shard| shard.ensemble.bad_start()).unwrap_or(none))?;
         }
         Ok(Self { sampler, barrier: Barrier::unknown(schedule), shards })
     }

@@ -74,12 +74,27 @@ fn nan_and_infinity_at_the_start_are_errors() {
     assert!(message.contains("NaN") && message.contains("replica 0") && message.contains('['), "{message}");
 }
 
-/// The replica is named by its number among all replicas of the run.
+/// Where some replicas start at points without a density, others do not, and exact draws of the reference free them all: the law is
+/// that of the target. False alarm 10⁻⁵.
 #[test]
-fn a_bad_start_names_the_replica() {
-    let target = Walled { wall: 1.2, ..everywhere(f64::NAN) };
-    let Error::BadStart { replica, point, .. } = start_error(target) else { panic!("another error") };
-    assert!(point[0] > 1.2 && replica >= 4, "replica {replica} at {point:?}");
+fn some_bad_starts_do_no_harm() {
+    let (wall, seed) = (-0.5, 1);
+    let target = || Walled { wall, ..everywhere(f64::NAN) };
+    let settings = Settings {
+        seed,
+        chains: 4,
+        rounds: 3,
+        round_iterations: 200,
+        iterations: 20_000,
+        ..Settings::default()
+    };
+    let mut run = start(target(), settings).unwrap();
+    run.complete().unwrap();
+    let (found, exact) = (&run.results().log_z, normal_cdf(wall).ln());
+    let mut verdict = Verdict::new(FALSE_ALARM);
+    verdict.add(format!("{} and {exact}", found.bar), z_test(found.bar - exact, found.standard_error, 1.0));
+    verdict.require(run.results().bad.0 > 0, "bad proposals are counted");
+    verdict.assert_passed();
 }
 
 #[test]
