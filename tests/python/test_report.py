@@ -26,10 +26,10 @@ RUNS = {
                     training__steps=40, training__batch=32),
     "fitted": dict(target__kind="gmm", target__dim=2, reference__kind="fitted", run__until__ess=200),
 }
-CHARTS = """index-process round-trips rejection-rates log-z overlap works pair-plot marginal-0 local-barrier schedule energies
-tuning-barrier tuning-steps acceptance step-sizes cost-time cost-evaluations""".split()
-MORE = {"plain": ["pair-plot-exact"], "affine": ["pair-plot-exact"], "trained": ["training-loss", "training-gain"],
-        "fitted": ["pair-plot-exact", "legs", "components", "optima"]}
+CHARTS = """traces autocorrelations index-process round-trips rejection-rates log-z log-z-growing overlap works
+pair-plot marginal-0 local-barrier schedule energies tuning-barrier tuning-steps acceptance step-sizes cost-time cost-evaluations""".split()
+MORE = {"plain": ["pair-plot-exact", "ranks"], "affine": ["pair-plot-exact"], "trained": ["training-loss", "training-gain"],
+        "fitted": ["pair-plot-exact", "ranks", "legs", "components", "optima"]}
 # Where the number of chains changed from round to round, a line for each means nothing.
 LESS = {"fitted": ["tuning-steps"]}
 
@@ -54,6 +54,10 @@ LOOK = """<script>addEventListener("load", () => {
   select.value = "0";
   select.dispatchEvent(new Event("change"));
   note.panels = [...document.querySelectorAll("#works .panel")].filter((p) => !p.hidden).length;
+  const heading = [...document.querySelectorAll(".quantities th button")].find((b) => b.textContent === "mean");
+  const means = () => [...document.querySelectorAll(".quantities tbody tr")].map((row) => Number(row.cells[1].dataset.v));
+  note.means = [means()];
+  for (let i = 0; i < 3; i += 1) { heading.click(); note.means.push(means()); }
   const paper = () => getComputedStyle(document.body).backgroundColor;
   note.paper = paper();
   document.getElementById("theme").click();
@@ -65,6 +69,10 @@ LOOK = """<script>addEventListener("load", () => {
   left.textContent = JSON.stringify(note);
   document.body.append(left);
 });</script>"""
+
+
+def settings_dim(name):
+    return {"plain": 4, "affine": 3, "trained": 6, "fitted": 2}[name]
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +109,9 @@ def test_a_browser_shows_every_chart_and_asks_for_nothing(runs, tmp_path, name, 
         assert found["width"] > 50 and found["height"] > 5, (chart, found)
         assert found["title"] and len(found["description"]) > 15 and found["labels"] >= 4, (chart, found)
     assert note["tips"] == len(note["charts"]) and note["panels"] == 1
+    given, largest, smallest, again = note["means"]
+    assert len(given) == settings_dim(name) and again == given
+    assert largest == sorted(given, reverse=True) and smallest == sorted(given)
     assert note["paper"] != note["other"]
     assert note["wider"] <= 0, "the page is wider than the window"
 

@@ -9,6 +9,7 @@ mod target_chain;
 
 pub use cost::{Cost, Evaluations, Spent, Stages, Stopwatch, Time, Times, Training};
 pub use quantity::{Quantity, Ranks, WorstMixing};
+pub(crate) use quantity::{UNNAMED, heights};
 pub use reference::{AnchorState, FittedReference, OptimumSummary};
 pub use setup::{About, AcceleratorName, Setup, TargetName};
 pub use swaps::{LegSummary, LocalBarrier, LogZ, Normalised, PairRatio, Swaps};
@@ -89,7 +90,7 @@ pub struct Summary {
     /// The worst of all that was looked at, by ranks.
     #[serde(default)]
     pub mixing: Option<WorstMixing>,
-    /// Parameters, where they have names.
+    /// Parameters: values with names, or the coordinates. Of a molecule, and of very many coordinates, none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<Quantity>,
     /// The problem's own functions of a draw, where it has some.

@@ -1,6 +1,6 @@
 //! `traces.json`: what the report draws beyond the summary and the draws.
 
-use crate::summary::{About, Ess};
+use crate::summary::{About, Ess, number};
 use serde::{Deserialize, Serialize};
 use sterna::Target;
 use sterna::run::Run;
@@ -12,7 +12,7 @@ const BINS: usize = 48;
 /// Works that a histogram looks at, evenly spread over ladders and time.
 const VALUES: usize = 200_000;
 /// Coordinates that a report shows.
-const COORDINATES: usize = 4;
+const COORDINATES: usize = 6;
 /// Exact draws to compare with, and numbers that are drawn for them.
 const EXACT: usize = 10_000;
 const EXACT_NUMBERS: usize = 5_000_000;
@@ -90,6 +90,19 @@ pub struct Works {
     pub backward: Histogram,
 }
 
+/// log Z after some iterations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Growing {
+    /// So many.
+    pub iterations: u64,
+    /// From each leg alone.
+    #[serde(deserialize_with = "number::list")]
+    pub log_z: Vec<f64>,
+    /// Its standard error.
+    #[serde(deserialize_with = "number::list")]
+    pub error: Vec<f64>,
+}
+
 /// What energies are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -148,6 +161,8 @@ pub struct Traces {
     pub index: IndexProcess,
     /// Iterations, and round trips of all ladders by then.
     pub round_trips: Vec<(u64, u64)>,
+    /// How log Z came to be what it is.
+    pub log_z: Vec<Growing>,
     /// What energies are.
     pub energy: Energy,
     /// Where chains differ too much for one scale: the highest log density, and histograms are of
@@ -208,6 +223,11 @@ impl Traces {
         out.energy = if run.sampler().path.keeps_target() { Energy::Target } else { Energy::Chain };
         let chains = run.sampler().schedule.chains();
         (out.energy_top, out.energies) = energies(&ladders, chains);
+        let growing = |(iterations, legs): (u64, Vec<(f64, f64)>)| {
+            let (log_z, error) = legs.into_iter().unzip();
+            Growing { iterations, log_z, error }
+        };
+        out.log_z = run.log_z_so_far().into_iter().map(growing).collect();
         out.works = (0..chains - 1).map(|pair| works(run, pair)).collect();
         out
     }
@@ -218,6 +238,8 @@ impl Traces {
             let entries = p.chains.first().map_or(0, Vec::len);
             p.chains.len() == p.replicas.len() && p.chains.iter().all(|chains| chains.len() == entries)
         };
+        let legs = self.log_z.first().map_or(0, |first| first.log_z.len());
+        let growing = |g: &Growing| g.log_z.len() == legs && g.error.len() == legs;
         let works = |w: &Works| w.forward.counts.len() == w.backward.counts.len();
         let round = |r: &RoundTrace| r.step_size.len() == r.acceptance.len();
         let sample = |s: &Sample| {
@@ -226,6 +248,7 @@ impl Traces {
         };
         process(&self.start)
             && process(&self.index)
+            && self.log_z.iter().all(growing)
             && self.works.iter().all(works)
             && self.rounds.iter().all(round)
             && self.exact.iter().all(sample)

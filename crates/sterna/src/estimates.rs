@@ -17,7 +17,9 @@ pub use blocks::{MOST, Series, effective_draws};
 pub use coverage::{Outside, Seen};
 pub use crooks::{Crooks, crooks};
 pub use folded::{FoldedLadder, FoldedWeights};
-pub use log_z::{LadderWeights, LogZ, PairEstimate, Works, log_z, log_z_of, log_z_of_parts};
+pub use log_z::{
+    LadderWeights, LogZ, PairEstimate, Works, log_z, log_z_of, log_z_of_beginning, log_z_of_parts,
+};
 pub use mixing::{Mixing, mixing};
 pub use ranks::{bulk_draws, normal_quantile, quantile, tail_draws};
-pub use series::{effective_sample_size, long_run_variance, mean_with_error};
+pub use series::{autocorrelation, effective_sample_size, long_run_variance, mean_with_error};

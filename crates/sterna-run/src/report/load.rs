@@ -3,7 +3,7 @@
 
 use crate::chemistry::PhiPsi;
 use crate::error::JobError;
-use crate::summary::{Quantity, Summary};
+use crate::summary::{Quantity, Summary, UNNAMED};
 use crate::traces::{Sample, Traces, slowest};
 use rust_hdf5::H5File;
 use serde::Deserialize;
@@ -21,24 +21,38 @@ const BLOCKS: usize = 64;
 pub struct Columns {
     /// Which coordinates.
     pub coordinates: Vec<usize>,
-    /// Values of each, draw by draw.
+    /// Values of each, draw by draw, one ladder after the other, equally many of each.
     pub values: Vec<Vec<f64>>,
+    /// Ladders that they are from.
+    pub ladders: usize,
+    /// Draws of a ladder from one value to the next; none where they are not evenly spread.
+    pub stride: Option<usize>,
+    /// Draws of all ladders in the file.
+    pub of: usize,
 }
 
 impl Columns {
+    /// A coordinate's values, ladder by ladder.
+    pub fn by_ladder(&self, i: usize) -> impl Iterator<Item = &[f64]> {
+        let values = &self.values[i];
+        values.chunks_exact((values.len() / self.ladders.max(1)).max(1))
+    }
+
     /// The same coordinates in another order, and no others; none if one is missing.
     fn only(mut self, coordinates: &[usize]) -> Option<Self> {
         let place = |j: &usize| self.coordinates.iter().position(|k| k == j);
         let places: Vec<usize> = coordinates.iter().map(place).collect::<Option<_>>()?;
         let values = places.iter().map(|&k| std::mem::take(&mut self.values[k])).collect();
-        Some(Self { coordinates: coordinates.to_vec(), values })
+        Some(Self { coordinates: coordinates.to_vec(), values, ..self })
     }
 }
 
 impl From<&Sample> for Columns {
     fn from(sample: &Sample) -> Self {
         let wide = |values: &Vec<f32>| values.iter().map(|&x| f64::from(x)).collect();
-        Self { coordinates: sample.coordinates.clone(), values: sample.values.iter().map(wide).collect() }
+        let values: Vec<Vec<f64>> = sample.values.iter().map(wide).collect();
+        let of = values.first().map_or(0, Vec::len);
+        Self { coordinates: sample.coordinates.clone(), values, ladders: 1, stride: Some(1), of }
     }
 }
 
@@ -118,14 +132,20 @@ fn began(log: &str) -> Option<f64> {
     Some(first.time)
 }
 
-/// The given coordinates, evenly thinned; `names` of all coordinates are those of their variables, else they are in `x`.
+/// Whether all of them lie in one variable, `x`.
+fn are_unnamed(names: &[Quantity]) -> bool {
+    let in_x = |q: &Quantity| q.name.split_once('[').is_some_and(|(variable, _)| variable == UNNAMED);
+    names.iter().all(in_x)
+}
+
+/// The given coordinates, evenly thinned; `names` of all coordinates are those of their variables.
 fn read_draws(path: &Path, coordinates: &[usize], names: &[Quantity]) -> Result<Columns, String> {
     if !path.exists() {
         return Err("draws.nc: there is no such file".into());
     }
     let unreadable = |e: rust_hdf5::Hdf5Error| format!("draws.nc: {e}");
     let file = H5File::open(path).map_err(unreadable)?;
-    if !names.is_empty() {
+    if !are_unnamed(names) {
         return read_named(&file, coordinates, names);
     }
     let data = file.dataset("posterior/x").map_err(unreadable)?;
@@ -153,7 +173,7 @@ fn read_draws(path: &Path, coordinates: &[usize], names: &[Quantity]) -> Result<
             }
         }
     }
-    Ok(Columns { coordinates, values })
+    Ok(Columns { coordinates, values, ladders, stride: whole.then_some(stride), of: ladders * draws })
 }
 
 /// The same where each parameter has a variable of its own: `mu`, or a place in one, `theta[2]`.
@@ -182,6 +202,7 @@ fn read_named(file: &H5File, coordinates: &[usize], names: &[Quantity]) -> Resul
             let x: Vec<f64> = data.read_slice(&start, &count).map_err(unreadable)?;
             values.extend(x.into_iter().step_by(stride));
         }
+        (out.ladders, out.stride, out.of) = (ladders, Some(stride), ladders * draws);
         out.coordinates.push(j);
         out.values.push(values);
     }

@@ -18,6 +18,33 @@
     show();
   }
 
+  // Tables: a heading sorts, first by the largest, then by the smallest, then as it was; long vectors unfold.
+  for (const table of document.querySelectorAll("table.quantities")) {
+    const body = table.tBodies[0], original = [...body.rows], headings = [...table.tHead.rows[0].cells];
+    const rows = original.filter((row) => !row.classList.contains("fold"));
+    const number = (row, k) => k === 0 ? null : (row.cells[k].dataset.v === undefined ? -Infinity : Number(row.cells[k].dataset.v));
+    const compare = (k) => k === 0 ? (a, b) => b.cells[0].textContent.localeCompare(a.cells[0].textContent, undefined, { numeric: true })
+      : (a, b) => number(b, k) - number(a, k) || 0;
+    headings.forEach((heading, k) => heading.querySelector("button")?.addEventListener("click", () => {
+      const next = { none: "descending", descending: "ascending", ascending: "none" }[heading.getAttribute("aria-sort") ?? "none"];
+      headings.forEach((other) => other.removeAttribute("aria-sort"));
+      rows.forEach((row) => row.classList.remove("shown"));
+      if (next === "none") return body.replaceChildren(...original);
+      heading.setAttribute("aria-sort", next);
+      const sorted = [...rows].sort(compare(k));
+      body.replaceChildren(...(next === "descending" ? sorted : sorted.reverse()));
+      // What is largest or smallest may lie in a fold.
+      [...body.rows].slice(0, 200).forEach((row) => row.classList.add("shown"));
+    }));
+    body.addEventListener("click", (event) => {
+      const button = event.target.closest("tr.fold button");
+      if (!button) return;
+      const open = button.getAttribute("aria-expanded") !== "true";
+      button.setAttribute("aria-expanded", String(open));
+      rows.filter((row) => row.dataset.of === button.dataset.of).forEach((row) => { row.hidden = !open; });
+    });
+  }
+
   // Values appear beside the nearest mark.
   const tip = document.getElementById("tip");
   for (const svg of document.querySelectorAll("svg[data-points]")) {

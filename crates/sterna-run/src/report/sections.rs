@@ -5,7 +5,9 @@ mod cost;
 mod draws;
 mod free_energy;
 mod ladder;
+mod mixing;
 pub(crate) mod molecule;
+mod parameters;
 mod reference;
 mod training;
 mod tuning;
@@ -16,7 +18,8 @@ use super::load::Folder;
 use crate::summary::Summary;
 
 /// Charts that are drawn from `traces.json`.
-pub const FROM_TRACES: [&str; 7] = [
+pub const FROM_TRACES: [&str; 8] = [
+    "log-z-growing",
     "index-process",
     "round-trips",
     "works",
@@ -34,6 +37,8 @@ pub struct Section {
     pub title: &'static str,
     /// A sentence or two.
     pub introduction: String,
+    /// A table above the figures, as HTML; empty if there is none.
+    pub table: String,
     /// Figures, one after the other.
     pub figures: Vec<Figure>,
 }
@@ -42,10 +47,11 @@ impl Section {
     /// As part of the page.
     pub fn html(&self) -> String {
         format!(
-            "<section id=\"{}\"><h2>{}</h2><p class=\"introduction\">{}</p><div class=\"figures\">{}</div></section>",
+            "<section id=\"{}\"><h2>{}</h2><p class=\"introduction\">{}</p>{}<div class=\"figures\">{}</div></section>",
             self.id,
             escape(self.title),
             escape(&self.introduction),
+            self.table,
             self.figures.iter().map(Figure::html).collect::<String>()
         )
     }
@@ -54,6 +60,8 @@ impl Section {
 /// All sections that apply.
 pub fn all(folder: &Folder) -> Vec<Section> {
     let sections = [
+        parameters::section(folder),
+        mixing::section(folder),
         communication::section(folder),
         free_energy::section(folder),
         molecule::section(folder),
@@ -64,7 +72,7 @@ pub fn all(folder: &Folder) -> Vec<Section> {
         tuning::section(folder),
         cost::section(folder),
     ];
-    sections.into_iter().flatten().filter(|section| !section.figures.is_empty()).collect()
+    sections.into_iter().flatten().filter(|s| !s.figures.is_empty() || !s.table.is_empty()).collect()
 }
 
 /// One of eight colours from reference to target.

@@ -29,6 +29,9 @@ pub struct Quantity {
     /// Quantiles, and what ranks say.
     #[serde(flatten)]
     pub ranks: Ranks,
+    /// Their histogram in a line of text, `▁▂▅█▆▃▁`, between the quantiles of 0.5% and 99.5%.
+    #[serde(default)]
+    pub shape: String,
 }
 
 /// What the ranks of draws say of a quantity.
@@ -63,6 +66,10 @@ fn nan() -> f64 {
 const MOST_KEPT: usize = 1 << 25;
 const MOST_RANKED: usize = 1 << 22;
 
+/// The variable of `draws.nc` that holds coordinates without names, and so many of them at most have rows.
+pub(crate) const UNNAMED: &str = "x";
+const MOST_UNNAMED: usize = 10_000;
+
 /// Draws of a ladder that remain in any case.
 const FEWEST: usize = 1000;
 
@@ -91,13 +98,48 @@ fn column(draws: &[Draws], dim: usize, j: usize, stride: usize) -> Vec<Vec<f64>>
     draws.iter().map(of).collect()
 }
 
+/// Heights of a histogram as letters.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Letters of a shape.
+const LETTERS: usize = 24;
+
+/// All draws, from the least to the largest.
+fn sorted(ladders: &[Vec<f64>]) -> Vec<f64> {
+    let mut all = ladders.concat();
+    all.sort_unstable_by(f64::total_cmp);
+    all
+}
+
+/// A histogram of sorted numbers, a letter for each bin; nothing where they are none, or all the same.
+fn shape(sorted: &[f64]) -> String {
+    if sorted.is_empty() {
+        return String::new();
+    }
+    let [low, high] = [0.005, 0.995].map(|share| quantile(sorted, share));
+    let width = (high - low) / LETTERS as f64;
+    if !(width > 0.0 && width.is_finite()) {
+        return String::new();
+    }
+    let mut counts = [0u64; LETTERS];
+    for x in sorted.iter().filter(|x| **x >= low && **x <= high) {
+        counts[(((x - low) / width) as usize).min(LETTERS - 1)] += 1;
+    }
+    let most = counts.iter().copied().max().unwrap_or(1).max(1);
+    let letter = |count: &u64| HEIGHTS[((count * 8).div_ceil(most) as usize).clamp(1, 8) - 1];
+    counts.iter().map(letter).collect()
+}
+
+/// Heights of a shape between 0 and 1, as far as its letters are known.
+pub(crate) fn heights(shape: &str) -> Vec<f64> {
+    let height = |c: char| HEIGHTS.iter().position(|h| *h == c);
+    shape.chars().filter_map(height).map(|i| (i + 1) as f64 / HEIGHTS.len() as f64).collect()
+}
+
 impl Ranks {
-    fn of(ladders: &[Vec<f64>], mixing: &Mixing) -> Self {
-        let mut all = ladders.concat();
-        all.sort_unstable_by(f64::total_cmp);
-        let [q05, q50, q95] = match all.is_empty() {
+    fn of(sorted: &[f64], mixing: &Mixing) -> Self {
+        let [q05, q50, q95] = match sorted.is_empty() {
             true => [f64::NAN; 3],
-            false => [0.05, 0.5, 0.95].map(|share| quantile(&all, share)),
+            false => [0.05, 0.5, 0.95].map(|share| quantile(sorted, share)),
         };
         Self { q05, q50, q95, ess_bulk: mixing.bulk, ess_tail: mixing.tail, r_hat: mixing.r_hat }
     }
@@ -162,24 +204,30 @@ impl Source<'_> {
         Looked { name: name.into(), mixing: mixing(&views(&thinned(ladders, stride))), moves }
     }
 
-    /// A row for each coordinate that has a name, and how well it is mixed.
+    /// A row for each coordinate, and how well it is mixed. One without a name is called as in `draws.nc`; those of
+    /// molecules, and of very many, have no rows.
     fn of_coordinates(&self) -> Vec<(Option<Quantity>, Looked)> {
         let (dim, results) = (self.dim, self.results);
         let is_named = self.names.len() == dim;
+        let has_row = is_named || (self.features.is_empty() && dim <= MOST_UNNAMED);
         let stride = self.ranked(dim);
         let of = |j: usize| {
             let ladders = column(self.draws, dim, j, stride);
-            let name = if is_named { self.names[j].clone() } else { format!("coordinate {j}") };
             let mixing = mixing(&views(&ladders));
             let (mean, mcse) = results.means[j];
-            let quantity = is_named.then(|| Quantity {
-                name: name.clone(),
-                mean,
-                sd: deviation(self.draws.iter().flat_map(|d| d.x.chunks_exact(dim)).map(|x| x[j])),
-                mcse,
-                ess: results.ess[j],
-                ranks: Ranks::of(&ladders, &mixing),
+            let quantity = has_row.then(|| {
+                let sorted = sorted(&ladders);
+                Quantity {
+                    name: if is_named { self.names[j].clone() } else { format!("{UNNAMED}[{j}]") },
+                    mean,
+                    sd: deviation(self.draws.iter().flat_map(|d| d.x.chunks_exact(dim)).map(|x| x[j])),
+                    mcse,
+                    ess: results.ess[j],
+                    ranks: Ranks::of(&sorted, &mixing),
+                    shape: shape(&sorted),
+                }
             });
+            let name = if is_named { self.names[j].clone() } else { format!("coordinate {j}") };
             (quantity, Looked { name, mixing, moves: true })
         };
         (0..dim).into_par_iter().map(of).collect()
@@ -225,8 +273,9 @@ impl Quantity {
         let mean = all().sum::<f64>() / all().count() as f64;
         let thin = thinned(ladders, ranked);
         let mixing = mixing(&views(&thin));
-        let ranks = Ranks::of(&thin, &mixing);
-        (Self { name: name.into(), mean, sd, mcse: sd / ess.sqrt(), ess, ranks }, mixing)
+        let sorted = sorted(&thin);
+        let (ranks, shape) = (Ranks::of(&sorted, &mixing), shape(&sorted));
+        (Self { name: name.into(), mean, sd, mcse: sd / ess.sqrt(), ess, ranks, shape }, mixing)
     }
 }
 
@@ -289,6 +338,17 @@ mod tests {
             "{found:?}"
         );
         assert!(found.ranks.ess_bulk > 500.0 && found.ranks.r_hat < 1.02, "{found:?}");
+    }
+
+    #[test]
+    fn a_shape_has_the_heights_of_its_histogram() {
+        // Three of four numbers in the upper half.
+        let even = |n: i32| (0..n).map(move |i| (f64::from(i) + 0.5) / f64::from(n));
+        let halves: Vec<f64> = even(1000).map(|u| 0.5 * u).chain(even(3000).map(|u| 0.5 + 0.5 * u)).collect();
+        let found = heights(&shape(&halves));
+        assert_eq!(found.len(), LETTERS);
+        assert!(found[..11].iter().all(|h| *h <= 0.5) && found[13..].iter().all(|h| *h == 1.0), "{found:?}");
+        assert_eq!((shape(&[]), shape(&[1.0, 1.0]), heights("ab")), (String::new(), String::new(), vec![]));
     }
 
     /// Many quantities of many draws are thinned, not held whole.

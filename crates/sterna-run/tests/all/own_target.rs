@@ -143,7 +143,10 @@ fn names_and_observables_reach_the_files() {
     assert_eq!(b.0.parameters[2].mean, a.0.target_chain.expectations.mean[2]);
     let mean = radius.iter().sum::<f64>() / radius.len() as f64;
     assert!((b.0.observables[0].mean - mean).abs() < 1e-12);
-    assert!(a.0.parameters.is_empty() && a.0.observables.is_empty());
+    // Without names, coordinates are called as in the file.
+    assert_eq!(a.0.parameters[2].name, "x[2]");
+    assert_eq!(a.0.parameters[2].mean, b.0.parameters[2].mean);
+    assert!(a.0.observables.is_empty());
     let page = fs::read_to_string(b.1.join("report.html")).unwrap();
     assert!(page.contains("theta[1]") && page.contains("mu"), "names are not in the report");
     assert_eq!(Summary::read(&b.1).unwrap().to_json(), b.0.to_json());

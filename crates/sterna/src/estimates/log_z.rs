@@ -104,6 +104,28 @@ pub fn log_z_of_parts(log_z_reference: f64, ladders: &[LadderWeights]) -> Vec<f6
     ladders.iter().flat_map(each).collect()
 }
 
+/// log Z from the first of the weights alone, a share of them: as it was after that share of the run. None once weights are
+/// folded, or while they are few.
+pub fn log_z_of_beginning(log_z_reference: f64, ladders: &[LadderWeights], share: f64) -> Option<LogZ> {
+    let fewest = ladders.iter().flat_map(|ladder| &ladder.latest).map(|(f, _)| f.len()).min()?;
+    let is_short = share * (fewest as f64) < FEWEST_IN_A_PART as f64;
+    if is_short || ladders.iter().any(|ladder| ladder.folded.is_some()) {
+        return None;
+    }
+    fn cut<'a>((f, b): &Works<'a>, share: f64) -> Works<'a> {
+        let first = |of: &'a [f64]| &of[..(share * of.len() as f64) as usize];
+        (first(f), first(b))
+    }
+    let beginning: Vec<LadderWeights> = ladders
+        .iter()
+        .map(|ladder| LadderWeights {
+            folded: None,
+            latest: ladder.latest.iter().map(|w| cut(w, share)).collect(),
+        })
+        .collect();
+    Some(log_z_of(log_z_reference, &beginning))
+}
+
 /// What the weights of a pair say, over all ladders.
 fn estimate(pair: usize, ladders: &[LadderWeights]) -> PairEstimate {
     let (mut forward, mut backward) = (Weighted::default(), Weighted::default());
@@ -282,6 +304,17 @@ mod tests {
         // Four parts of ±0.2/4 each.
         assert!((error(4) / 0.115 - 1.0).abs() < 0.1, "{}", error(4));
         assert!(error(2) < 0.02, "{}", error(2));
+    }
+
+    #[test]
+    fn the_beginning_is_what_a_shorter_run_would_say() {
+        let works = |n: usize| -> Vec<f64> { (0..n).map(|i| (i * 7919 % 997) as f64 / 997.0).collect() };
+        let (long, short) = ((works(1000), works(1000)), (works(250), works(250)));
+        let of = |w: &(Vec<f64>, Vec<f64>)| log_z(0.5, &[vec![(&w.0, &w.1)]]);
+        let whole = [LadderWeights { folded: None, latest: vec![(&long.0[..], &long.1[..])] }];
+        assert_eq!(log_z_of_beginning(0.5, &whole, 0.25), Some(of(&short)));
+        assert_eq!(log_z_of_beginning(0.5, &whole, 1.0), Some(of(&long)));
+        assert_eq!(log_z_of_beginning(0.5, &whole, 0.01), None);
     }
 
     /// Halves of two ladders, the second of which changes on its way.

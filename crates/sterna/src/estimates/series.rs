@@ -25,6 +25,23 @@ fn autocovariance(series: &[f64]) -> Vec<f64> {
     buffer[..n].iter().map(|c| c.re / (size as f64 * n as f64)).collect()
 }
 
+/// Autocorrelations at lags 0, 1, … below `lags`, and below the length of the series; none where it does not vary.
+///
+/// ```
+/// use sterna::estimates::autocorrelation;
+/// let turns: Vec<f64> = (0..1000).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+/// let found = autocorrelation(&turns, 3);
+/// assert!((found[1] + 1.0).abs() < 0.01 && (found[2] - 1.0).abs() < 0.01);
+/// ```
+pub fn autocorrelation(series: &[f64], lags: usize) -> Vec<f64> {
+    let mut gamma = autocovariance(series);
+    gamma.truncate(lags);
+    match gamma.first() {
+        Some(&variance) if variance > 0.0 => gamma.iter().map(|g| g / variance).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// γ₀ + 2Σγₖ: n times the variance of the series' mean, by Geyer's initial monotone sequence.
 pub fn long_run_variance(series: &[f64]) -> f64 {
     let n = series.len();

@@ -91,7 +91,8 @@ const SOUNDINGS: usize = 64;
 /// use sterna::{Streams, fitted::{Starts, sound}, targets::Normal};
 /// let anchor = Starts { mean: &[0.0; 2], deviation: &[1.0; 2] };
 /// let log_z = sound(&Normal::isotropic(2, 1.0), anchor, &Streams::new(1)).unwrap();
-/// assert!((log_z - std::f64::consts::TAU.ln()).abs() < 1e-12);
+/// // The target is the anchor, and normalised.
+/// assert!(log_z.abs() < 1e-12);
 /// ```
 pub fn sound(target: &dyn Target, anchor: Starts, streams: &Streams) -> Result<f64> {
     anchor.check(target.dim())?;

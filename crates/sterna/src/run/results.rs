@@ -1,7 +1,9 @@
 //! What a run has found.
 
 use super::Run;
-use crate::estimates::{LogZ, Series, effective_draws, log_z_of, log_z_of_parts, round_trip_rate};
+use crate::estimates::{
+    LogZ, Series, effective_draws, log_z_of, log_z_of_beginning, log_z_of_parts, round_trip_rate,
+};
 use crate::records::{BadPoint, Counts};
 use crate::schedule::Schedule;
 use rayon::prelude::*;
@@ -81,6 +83,25 @@ impl Run {
     fn log_z_of_parts(&self, leg: usize) -> Vec<f64> {
         let weights: Vec<_> = self.records().flat_map(|r| r.weights(leg)).collect();
         log_z_of_parts(self.ladder.sampler.path.log_z_reference(), &weights)
+    }
+
+    /// How log Z came to be what it is: after each half of the iterations so far, half of that half and so on, log Z with its
+    /// error from each leg alone. Empty once the weights of a long run are folded.
+    pub fn log_z_so_far(&self) -> Vec<(u64, Vec<(f64, f64)>)> {
+        let Some(record) = self.records().next() else { return Vec::new() };
+        let (iterations, legs) = (record.counts.iterations, record.legs().count());
+        let reference = self.ladder.sampler.path.log_z_reference();
+        let after = |halvings: i32| {
+            let share = 0.5f64.powi(halvings);
+            let of = |leg| {
+                let weights: Vec<_> = self.records().flat_map(|r| r.weights(leg)).collect();
+                let z = log_z_of_beginning(reference, &weights, share);
+                z.map_or((f64::NAN, f64::NAN), |z| (z.bar, z.standard_error))
+            };
+            ((share * iterations as f64) as u64, (0..legs).map(of).collect::<Vec<_>>())
+        };
+        let known = |legs: &[(f64, f64)]| legs.iter().any(|(z, _)| z.is_finite());
+        (0..8).rev().map(after).filter(|(_, legs)| known(legs)).collect()
     }
 
     /// log Z from all legs.

@@ -18,6 +18,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
     Some(Section {
         id: "communication",
         title: "Do the chains communicate?",
+        table: String::new(),
         introduction: introduction(&folder.summary),
         figures,
     })

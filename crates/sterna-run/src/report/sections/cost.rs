@@ -14,6 +14,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
     Some(Section {
         id: "cost",
         title: "What it cost",
+        table: String::new(),
         introduction: format!(
             "{} round trips a second of sampling, {} iterations a second; divided by the evaluations that each replica \
              makes in an iteration, {} round trips.",

@@ -9,31 +9,30 @@ use crate::summary::Summary;
 use crate::traces::{Histogram, Labels};
 
 /// Points of a scatter plot.
-const POINTS: usize = 1500;
+const POINTS: usize = 1000;
 
 pub fn section(folder: &Folder) -> Option<Section> {
     let draws = folder.draws.as_ref()?;
     let exact = folder.exact.as_ref();
     let labels = folder.traces.as_ref().map_or_else(Labels::default, |traces| traces.labels.clone());
-    let mut charts = Vec::new();
-    if draws.coordinates.len() >= 2 {
-        charts.push(pair_plot("pair-plot", "Draws of the target chain", &labels, draws, draws, "c1"));
-        let of = |exact| pair_plot("pair-plot-exact", "Exact draws", &labels, exact, draws, "c3");
-        charts.extend(exact.map(of));
-    }
-    for i in 0..draws.coordinates.len() {
-        charts.push(marginal(&folder.summary, &labels, draws, exact, i));
-    }
+    let mut figures = Vec::new();
+    figures.extend(pair_plots("pair-plot", "Draws of the target chain", &labels, draws, draws, "c1"));
+    figures.extend(
+        exact.and_then(|exact| pair_plots("pair-plot-exact", "Exact draws", &labels, exact, draws, "c3")),
+    );
+    let marginals = (0..draws.coordinates.len()).map(|i| marginal(&folder.summary, &labels, draws, exact, i));
+    figures.extend(marginals.map(Figure::from));
     let compared =
         if exact.is_some() { " This target can be drawn from exactly, for comparison." } else { "" };
     Some(Section {
         id: "draws",
         title: "What was drawn?",
+        table: String::new(),
         introduction: format!(
             "Draws of the target chain, all ladders together. Coordinates with the smallest effective sample size come \
              first: trouble shows there.{compared}"
         ),
-        figures: charts.into_iter().map(Figure::from).collect(),
+        figures,
     })
 }
 
@@ -47,26 +46,51 @@ fn bounds(a: &[f64], b: &[f64]) -> (f64, f64) {
     (low - margin, high + margin)
 }
 
-fn pair_plot(id: &str, title: &str, labels: &Labels, shown: &Columns, draws: &Columns, class: &str) -> Chart {
+/// A scatter plot of every two coordinates, to choose from; first the two slowest.
+fn pair_plots(
+    id: &str,
+    title: &str,
+    labels: &Labels,
+    shown: &Columns,
+    draws: &Columns,
+    class: &str,
+) -> Option<Figure> {
+    let count = draws.coordinates.len();
+    let pairs = (0..count).flat_map(|i| (i + 1..count).map(move |j| [i, j]));
     // The lower coordinate across, whichever is slower.
-    let order = if draws.coordinates[0] < draws.coordinates[1] { [0, 1] } else { [1, 0] };
-    let [i, j] = order.map(|k| labels.coordinate(draws.coordinates[k]));
-    let [x, y] = order.map(|k| bounds(&draws.values[k], &shown.values[k]));
-    let stride = shown.values[0].len().div_ceil(POINTS).max(1);
-    let points = shown.values[0].len().div_ceil(stride);
-    let mut chart = Chart::new(id, title, Axis::linear(&i, x.0, x.1), Axis::linear(&j, y.0, y.1))
+    let ordered =
+        pairs.map(|[i, j]| if draws.coordinates[i] < draws.coordinates[j] { [i, j] } else { [j, i] });
+    let panel = |axes: [usize; 2]| {
+        let [x, y] = axes.map(|k| labels.coordinate(draws.coordinates[k]));
+        let id = format!("{id}-{}-{}", axes[0], axes[1]);
+        (format!("{x} and {y}"), pair_plot(&id, title, [&x, &y], axes, shown, draws, class))
+    };
+    let panels: Vec<(String, Chart)> = ordered.map(panel).collect();
+    let frame = panels.first()?.1.clone();
+    Some(Figure::choice(id, frame, "Of", panels, 0))
+}
+
+fn pair_plot(
+    id: &str,
+    title: &str,
+    [i, j]: [&str; 2],
+    axes: [usize; 2],
+    shown: &Columns,
+    draws: &Columns,
+    class: &str,
+) -> Chart {
+    let [x, y] = axes.map(|k| bounds(&draws.values[k], &shown.values[k]));
+    let total = shown.values[0].len();
+    let stride = total.div_ceil(POINTS).max(1);
+    let points = total.div_ceil(stride);
+    let mut chart = Chart::new(id, title, Axis::linear(i, x.0, x.1), Axis::linear(j, y.0, y.1))
         .height(400.0)
-        .caption(format!(
-            "{} of {} in the two slowest coordinates.",
-            count(points as u64),
-            count(shown.values[0].len() as u64)
-        ))
+        .caption(format!("{} of {} shown.", count(points as u64), count(shown.of as u64)))
         .description(format!("Scatter plot of {points} points in {i} and {j}."));
     let inside = |&(a, b): &(f64, f64)| a >= x.0 && a <= x.1 && b >= y.0 && b <= y.1;
-    let thinned =
-        (0..shown.values[0].len()).step_by(stride).map(|k| order.map(|axis| shown.values[axis][k]).into());
+    let thinned = (0..total).step_by(stride).map(|k| axes.map(|axis| shown.values[axis][k]).into());
     let cloud: Vec<(f64, f64)> = thinned.filter(inside).collect();
-    for &(a, b) in cloud.iter().step_by(5) {
+    for &(a, b) in cloud.iter().step_by(8) {
         chart.tip(a, b, format!("({}, {})", significant(a, 3), significant(b, 3)));
     }
     chart.cloud(class, cloud, 2.2);

@@ -3,10 +3,10 @@
 use super::{Section, pair_ticks};
 use crate::report::chart::{Axis, Chart, Key};
 use crate::report::figure::Figure;
-use crate::report::format::{beside_error, number, percent, significant, with_error};
+use crate::report::format::{beside_error, count, number, percent, significant, with_error};
 use crate::report::load::Folder;
 use crate::summary::{LegSummary, LogZ, PairRatio};
-use crate::traces::Works;
+use crate::traces::{Growing, Works};
 
 pub fn section(folder: &Folder) -> Option<Section> {
     let mut figures = Vec::new();
@@ -14,11 +14,13 @@ pub fn section(folder: &Folder) -> Option<Section> {
     figures.extend(estimators(z, &folder.summary.swaps.legs).map(Figure::from));
     figures.extend(overlaps(z, &folder.summary.way()).map(Figure::from));
     if let Some(traces) = &folder.traces {
+        figures.extend(growing(z, &folder.summary.swaps.legs, &traces.log_z).map(Figure::from));
         figures.extend(work_histograms(z, &traces.works));
     }
     Some(Section {
         id: "free-energy",
         title: "Can log Z be trusted?",
+        table: String::new(),
         introduction: introduction(folder.summary.swaps.legs.len()),
         figures,
     })
@@ -79,6 +81,54 @@ fn estimators(z: &LogZ, legs: &[LegSummary]) -> Option<Chart> {
     }
     if error.is_finite() {
         chart.key(Key::Line, "c1", "one and two standard errors");
+    }
+    Some(chart)
+}
+
+/// log Z as the run went on, from each leg.
+fn growing(z: &LogZ, legs: &[LegSummary], traces: &[Growing]) -> Option<Chart> {
+    let (first, last) = (traces.first()?, traces.last()?);
+    if traces.len() < 2 {
+        return None;
+    }
+    let ends = |g: &Growing| {
+        let of = g.log_z.iter().zip(&g.error).flat_map(|(z, e)| [z - 2.0 * e, *z, z + 2.0 * e]);
+        of.collect::<Vec<_>>()
+    };
+    // Early estimates may be anywhere: what the second half of the points says sets the scale.
+    let later = traces[traces.len() / 2..].iter().flat_map(ends).chain(z.truth);
+    let x =
+        Axis::log("iterations (logarithmic)", 0.9 * first.iterations as f64, 1.1 * last.iterations as f64);
+    let mut chart = Chart::new("log-z-growing", "log Z as the run went on", x, Axis::around("log Z", later, false))
+        .height(260.0)
+        .caption("Estimates from the beginning of the run alone, with two standard errors: they should close in without drift.")
+        .description(format!("log Z after {} to {} iterations.", first.iterations, last.iterations));
+    if let Some(truth) = z.truth {
+        chart.line(
+            "dash c3",
+            &[(0.9 * first.iterations as f64, truth), (1.1 * last.iterations as f64, truth)],
+        );
+        chart.key(Key::Dash, "c3", "exact");
+    }
+    for leg in 0..first.log_z.len() {
+        let class = ["c1", "c2"][leg % 2];
+        let name = match legs.get(leg).map(|leg| leg.reference.as_str()) {
+            Some("anchor") => "from the anchor",
+            _ if first.log_z.len() == 2 => "from the fit",
+            _ => "Bennett's ratio",
+        };
+        let points: Vec<(f64, f64)> = traces.iter().map(|g| (g.iterations as f64, g.log_z[leg])).collect();
+        chart.line(class, &points);
+        for (g, &(x, y)) in traces.iter().zip(&points) {
+            chart.whisker(class, x, y - 2.0 * g.error[leg], y + 2.0 * g.error[leg]);
+            chart.dot(class, x, y, 3.0);
+            chart.tip(
+                x,
+                y,
+                format!("{name}, {} iterations: {}", count(g.iterations), with_error(y, g.error[leg])),
+            );
+        }
+        chart.key(Key::Line, class, name);
     }
     Some(chart)
 }

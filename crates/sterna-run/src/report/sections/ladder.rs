@@ -1,4 +1,4 @@
-//! The ladder itself: λ(β), the schedule, and the energies of all chains.
+//! The ladder itself: Λ(β), the schedule, and the energies of all chains.
 
 use super::{Section, chain_ticks, shade};
 use crate::report::chart::{Axis, Chart, Key};
@@ -12,11 +12,11 @@ pub fn section(folder: &Folder) -> Option<Section> {
     let summary = &folder.summary;
     let energies = folder.traces.as_ref().and_then(|traces| energies(summary, traces));
     let two = summary.swaps.legs.len() == 2;
-    let barrier = if two { barrier_so_far(summary) } else { barrier(summary) };
-    let charts = [barrier, schedule(&summary.setup.schedule, two), energies];
+    let charts = [barrier_so_far(summary), schedule(&summary.setup.schedule, two), energies];
     Some(Section {
         id: "ladder",
         title: "The ladder",
+        table: String::new(),
         introduction: match two {
             true => "Chains lead from the fitted reference (β = 0) to the target (β = 1), and on to the broad anchor (β = 2). \
                      Tuning places those of each leg so that every pair has the same share of its barrier.",
@@ -39,7 +39,7 @@ fn two_legs_axis(label: &str) -> Axis {
     Axis::linear(label, -0.08, 2.14).ticks(ticks)
 }
 
-/// Two legs: rejections up to each chain.
+/// Rejections up to each chain: Λ(β).
 fn barrier_so_far(summary: &Summary) -> Option<Chart> {
     let (betas, rates) = (&summary.setup.schedule, &summary.swaps.rejection_rates);
     if betas.len() != rates.len() + 1 || rates.iter().any(|rate| !rate.is_finite()) {
@@ -50,30 +50,39 @@ fn barrier_so_far(summary: &Summary) -> Option<Chart> {
         line.push((*beta, line[line.len() - 1].1 + rate));
     }
     let (all, first) = (line[line.len() - 1].1, line.get(summary.target_number())?.1);
-    let legs = format!(
-        "{} from the fit to the target, {} from there to the anchor",
-        number(first),
-        number(all - first)
-    );
-    let mut chart = Chart::new(
-        "local-barrier",
-        "Where the barrier is",
-        two_legs_axis("β"),
-        Axis::linear("rejections so far", 0.0, 1.08 * all.max(0.1)),
-    )
-    .caption(format!(
-        "Sum of the rejection rates up to each chain: {legs}. Where it rises steeply, swaps are hard."
-    ))
-    .description(format!("Sum of rejection rates over {} chains: {legs}.", betas.len()));
-    chart.line("dash ink", &[(1.0, 0.0), (1.0, 1.08 * all.max(0.1))]);
-    chart.line("c1", &line);
-    for (n, &(beta, sum)) in line.iter().enumerate() {
+    let two = summary.swaps.legs.len() == 2;
+    let what = match two {
+        true => format!(
+            "{} from the fit to the target, {} from there to the anchor",
+            number(first),
+            number(all - first)
+        ),
+        false => format!("{} in all", number(all)),
+    };
+    let (x, crowded) = if two { (two_legs_axis("β"), false) } else { beta_axis(betas) };
+    let top = 1.08 * all.max(0.1);
+    let mut chart =
+        Chart::new("local-barrier", "Where the barrier is", x, Axis::linear("Λ(β), rejections so far", -0.09 * top, top))
+            .caption(format!(
+                "Sum of the rejection rates up to each chain: {what}. Where it rises steeply, swaps are hard. Ticks at the bottom \
+                 are the chains."
+            ))
+            .description(format!("Sum of rejection rates over {} chains: {what}.", betas.len()));
+    if two {
+        chart.line("dash ink", &[(1.0, 0.0), (1.0, top)]);
+        chart.key(Key::Dash, "ink", "target");
+    }
+    // On a logarithmic axis the reference lies beyond the left edge.
+    let seen: Vec<(f64, f64)> = line.iter().copied().filter(|p| !crowded || p.0 > 0.0).collect();
+    chart.line("c1", &seen);
+    for (n, &(beta, sum)) in line.iter().enumerate().filter(|(_, p)| !crowded || p.0 > 0.0) {
         chart.dot("c1", beta, sum, 3.0);
+        chart.whisker("c2", beta, -0.09 * top, -0.03 * top);
         let name = summary.chain_name(n).map_or(format!("chain {n}"), |name| format!("chain {n}, {name}"));
         chart.tip(beta, sum, format!("{name}, β = {}: {}", significant(beta, 4), significant(sum, 3)));
     }
-    chart.key(Key::Line, "c1", "Σ of rejection rates");
-    chart.key(Key::Dash, "ink", "target");
+    chart.key(Key::Line, "c1", "Λ(β)");
+    chart.key(Key::Line, "c2", "chains");
     Some(chart)
 }
 
@@ -85,54 +94,6 @@ fn beta_axis(betas: &[f64]) -> (Axis, bool) {
         true => (Axis::log("β (logarithmic; the reference at the left edge)", 0.5 * small, 1.0), true),
         false => (Axis::linear("β, from reference to target", 0.0, 1.0), false),
     }
-}
-
-fn barrier(summary: &Summary) -> Option<Chart> {
-    let local = &summary.swaps.local_barrier;
-    let all = local.beta.iter().copied().zip(local.lambda.iter().copied());
-    let known: Vec<(f64, f64)> = all.filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
-    if known.len() < 2 {
-        return None;
-    }
-    let (x, crowded) = beta_axis(&summary.setup.schedule);
-    // Per decade of β on a logarithmic axis: areas stay barriers.
-    let height = |p: (f64, f64)| if crowded { p.0 * p.1 * std::f64::consts::LN_10 } else { p.1 };
-    let shown = |p: &(f64, f64)| !crowded || p.0 > 0.0;
-    let curve: Vec<(f64, f64)> = known.iter().filter(|p| shown(p)).map(|&p| (p.0, height(p))).collect();
-    // Between chains 1/λ is linear in β, as in the integral that tuning uses.
-    let mut smooth = Vec::new();
-    for pair in known.windows(2) {
-        for k in 0..=16 {
-            let t = f64::from(k) / 16.0;
-            let between = 1.0 / ((1.0 - t) / pair[0].1 + t / pair[1].1);
-            smooth.push(((1.0 - t) * pair[0].0 + t * pair[1].0, between));
-        }
-    }
-    let smallest = curve.first().map_or(0.0, |p| p.0);
-    let smooth: Vec<(f64, f64)> =
-        smooth.into_iter().filter(|p| p.0 >= smallest).map(|p| (p.0, height(p))).collect();
-    let top = curve.iter().map(|p| p.1).fold(0.0, f64::max);
-    let unit = if crowded { "barrier per decade of β" } else { "λ(β), barrier per unit of β" };
-    let mut chart = Chart::new("local-barrier", "Where the barrier is", x, Axis::linear(unit, -0.09 * top, 1.08 * top))
-        .caption("λ(β) for plain swaps, as the last tuning found it; its area is Λ. Ticks at the bottom are the chains.")
-        .description(format!(
-            "Local barrier at {} chains, largest {} at β = {}.",
-            known.len(),
-            number(top),
-            number(curve.iter().find(|p| p.1 == top).map_or(f64::NAN, |p| p.0))
-        ));
-    chart.area("c1", &smooth, 0.0);
-    chart.line("c1", &smooth);
-    for &(beta, height) in &curve {
-        chart.dot("c1", beta, height, 2.6);
-        chart.tip(beta, height, format!("β = {}: {}", significant(beta, 3), significant(height, 3)));
-    }
-    for &beta in &summary.setup.schedule {
-        chart.whisker("c2", beta, -0.09 * top, -0.03 * top);
-    }
-    chart.key(Key::Line, "c1", if crowded { "barrier density" } else { "λ(β)" });
-    chart.key(Key::Line, "c2", "chains");
-    Some(chart)
 }
 
 fn schedule(betas: &[f64], two_legs: bool) -> Option<Chart> {

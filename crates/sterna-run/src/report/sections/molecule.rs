@@ -21,6 +21,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
     Some(Section {
         id: "molecule",
         title: "The molecule",
+        table: String::new(),
         introduction: "Free energy over φ and ψ of each residue, from the draws of the target chain, and how populated its \
                        basins are."
             .into(),

@@ -15,6 +15,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
     Some(Section {
         id: "reference",
         title: "Reference and anchor",
+        table: String::new(),
         introduction: introduction(summary, reference),
         figures: charts.into_iter().flatten().map(Figure::from).collect(),
     })

@@ -15,6 +15,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
     Some(Section {
         id: "training",
         title: "Training",
+        table: String::new(),
         introduction: format!(
             "The transport was trained for {} steps and then frozen. Whatever it learned, the run stays exact: every \
              path is weighed.",

@@ -20,6 +20,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
     Some(Section {
         id: "tuning",
         title: "Tuning and local moves",
+        table: String::new(),
         introduction: "Schedule and step sizes change between tuning rounds and are frozen before sampling. Curves that \
                        still climb in the last round ask for more rounds."
             .into(),
