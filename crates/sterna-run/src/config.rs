@@ -15,7 +15,8 @@ pub use crate::references::ReferenceKind;
 pub use crate::targets::TargetKind;
 pub use defaults::Given;
 pub use numbers::Numbers;
-pub use parameters::{ParameterConfig, parameters};
+pub use parameters::{ParameterConfig, described, parameters};
+pub(crate) use parameters::{constrained, posterior};
 pub use sections::{
     ChainsConfig, Count, Device, NetworkConfig, OutputConfig, Preset, RunConfig, ScheduleConfig, Sight,
     TrainingConfig, Until, word,

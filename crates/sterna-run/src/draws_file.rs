@@ -20,10 +20,12 @@ use std::path::Path;
 
 mod error;
 mod named;
+mod read;
 mod variable;
 
 pub use error::DrawsFileError;
 pub(crate) use named::check as check_names;
+pub use read::{Column, Numbers, read};
 
 use crate::draws_store::StoredDraws;
 use crate::files::replace;

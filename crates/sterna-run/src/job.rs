@@ -83,6 +83,11 @@ pub trait Observer: Send {
     fn should_stop(&self) -> bool {
         false
     }
+    /// Whether all files are to be written after the present block, as they are when a run stops; asked once a block, and true
+    /// once for each wish.
+    fn wants_files(&mut self) -> bool {
+        false
+    }
 }
 
 /// Sees nothing.

@@ -263,6 +263,10 @@ impl Observer for Watched<'_> {
     fn should_stop(&self) -> bool {
         self.inner.should_stop()
     }
+
+    fn wants_files(&mut self) -> bool {
+        self.inner.wants_files()
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub(crate) mod format;
 mod load;
 pub(crate) mod sections;
 mod verdict;
+mod view;
 
 use crate::config::known;
 use crate::error::JobError;
@@ -20,6 +21,7 @@ use format::{count, number, percent, with_error};
 use load::Folder;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+pub use view::view;
 
 const PAGE: &str = include_str!("report/page.html");
 pub(crate) const STYLE: &str = include_str!("report/style.css");

@@ -1,9 +1,11 @@
 //! `[[parameters]]`: names, supports and priors of what a library computes a density of.
 
 use crate::error::JobError;
+use crate::problem::{self, Problem};
 use serde::{Deserialize, Serialize};
-use sterna::priors::Law;
-use sterna::supports::{Parameter, Support};
+use sterna::Target;
+use sterna::priors::{Independent, Law};
+use sterna::supports::{Constrained, Parameter, Parameters, Support};
 
 /// One entry of `[[parameters]]`.
 ///
@@ -40,6 +42,11 @@ fn one() -> usize {
 }
 
 impl ParameterConfig {
+    /// So many values with a name, of which nothing else is said.
+    pub fn new(name: impl Into<String>, size: usize) -> Self {
+        Self { name: name.into(), size, support: None, lower: None, upper: None, prior: None }
+    }
+
     /// What a message calls a field of it.
     fn key(&self, field: &str) -> String {
         format!("parameters.{}.{field}", self.name)
@@ -132,4 +139,63 @@ pub fn parameters(
         }
     }
     Ok(Some(own.to_vec()))
+}
+
+/// What is sampled, if the values of a target are these parameters: a likelihood where they have priors, else a density.
+///
+/// ```
+/// use sterna::targets::Normal;
+/// use sterna_run::config::{ParameterConfig, described};
+///
+/// let width = ParameterConfig { prior: Some("half-normal(3)".into()), ..ParameterConfig::new("width", 1) };
+/// let problem = described(Normal::new(vec![2.0], vec![4.0]), &[width])?;
+/// assert!(problem.prior.is_some());
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
+///
+/// # Errors
+/// If the target has another number of values, some parameters have a prior and others none, or one of them is impossible.
+pub fn described(target: impl Target + 'static, given: &[ParameterConfig]) -> Result<Problem, JobError> {
+    let laws: Vec<Option<Law>> = given.iter().map(ParameterConfig::law).collect::<Result<_, _>>()?;
+    let all = parameters(given, None)?;
+    let (found, values): (usize, usize) = (target.dim(), given.iter().map(|one| one.size).sum());
+    if !given.is_empty() && found != values {
+        let reason = format!("the parameters have {values} values in all; the two must agree");
+        return Err(JobError::setting("target.dim", found, reason));
+    }
+    match laws.iter().any(Option::is_some) {
+        true => posterior(target, all.unwrap_or_default(), laws),
+        false => constrained(target, all),
+    }
+}
+
+/// A whole density, of free coordinates where its values have supports.
+pub(crate) fn constrained(
+    target: impl Target + 'static,
+    all: Option<Vec<Parameter>>,
+) -> Result<Problem, JobError> {
+    match all {
+        None => Ok(Problem::new(target)),
+        Some(all) if all.iter().all(|one| one.support == Support::Real) => {
+            Ok(Problem::new(target).named(all.iter().map(problem::Parameter::supported)))
+        }
+        Some(all) => Ok(Problem::constrained(Constrained::new(Parameters::new(all)?, target)?)),
+    }
+}
+
+/// A likelihood of parameters that each have a law.
+pub(crate) fn posterior(
+    target: impl Target + 'static,
+    all: Vec<Parameter>,
+    laws: Vec<Option<Law>>,
+) -> Result<Problem, JobError> {
+    let each = all.into_iter().zip(laws).map(|(one, law)| match law {
+        Some(law) => Ok((one.name, one.size, law)),
+        None => Err(JobError::Config(format!(
+            "parameters.{}.prior is missing: others have one, and the path leads from the prior of all",
+            one.name
+        ))),
+    });
+    let prior = Independent::new(each.collect::<Result<Vec<_>, _>>()?)?;
+    Problem::posterior(target, prior)
 }

@@ -1,4 +1,4 @@
-//! Why there is no new `draws.nc`.
+//! Why there is no new `draws.nc`, or an old one cannot be read.
 
 use rust_hdf5::Hdf5Error;
 use std::path::PathBuf;
@@ -78,6 +78,14 @@ pub enum DrawsFileError {
     #[error("cannot write {}: {}", path.display(), cause(source))]
     Hdf5 {
         /// The file that was asked for.
+        path: PathBuf,
+        /// What was said.
+        source: Hdf5Error,
+    },
+    /// A file cannot be read back.
+    #[error("cannot read {}: {}", path.display(), cause(source))]
+    Unreadable {
+        /// The file.
         path: PathBuf,
         /// What was said.
         source: Hdf5Error,

@@ -81,13 +81,14 @@ impl<'a> Folder<'a> {
             work.advance(&mut self.observer)?;
             let after = work.run.progress().0;
             let entered = std::mem::discriminant(&before) != std::mem::discriminant(&after);
-            if after != Stage::Finished && (entered || pace.is_due()) {
+            let wanted = self.observer.wants_files();
+            if after != Stage::Finished && (entered || wanted || pace.is_due()) {
                 let (_, observed) = pace.time(|| {
                     self.checkpoint(work, draws)?;
                     self.write_summary(work, draws)
                 })?;
                 // Written whole each time, so it has a pace of its own.
-                if draws_pace.is_due() {
+                if wanted || draws_pace.is_due() {
                     draws_pace.time(|| self.write_draws(work, draws, observed.as_ref()))?;
                 }
             } else if work.waiting_numbers() > MOST_WAITING {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use sterna::Target;
 
 /// The program that can be asked to load a library in a process of its own: see [`probe`].
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -32,7 +33,8 @@ pub fn probe(path: &Path, symbol: &str, dim: Option<usize>) -> Result<(), JobErr
     let target = LibraryTarget::open(path, symbol, dim)?;
     say(LOADED);
     // A failure at the origin is the target's business: it may be nowhere near its support.
-    target.call(&vec![0.0; target.dim], &mut [0.0], &mut vec![0.0; target.dim]);
+    let origin = vec![0.0; target.dim()];
+    target.function.call(&origin, &mut [0.0], &mut vec![0.0; origin.len()]);
     say(DONE);
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! `kind = "library"`: a target in a shared library that speaks C.
 
 use super::{About, File, Kind};
-use crate::config::{ParameterConfig, parameters};
+use crate::config::{ParameterConfig, constrained, parameters, posterior};
 use crate::error::JobError;
 use crate::library::{self, LIKELIHOOD, LibraryTarget};
-use crate::problem::{Parameter, Problem};
+use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use sterna::priors::{Independent, Law};
-use sterna::supports::{self, Constrained, Parameters, Support};
+use sterna::priors::Law;
+use sterna::supports::{self, Support};
 
 /// Fields of `kind = "library"`.
 ///
@@ -143,32 +143,4 @@ impl Library {
         }
         self
     }
-}
-
-/// A whole density, of free coordinates where its values have supports.
-fn constrained(target: LibraryTarget, all: Option<Vec<supports::Parameter>>) -> Result<Problem, JobError> {
-    match all {
-        None => Ok(Problem::new(target)),
-        Some(all) if all.iter().all(|one| one.support == Support::Real) => {
-            Ok(Problem::new(target).named(all.iter().map(Parameter::supported)))
-        }
-        Some(all) => Ok(Problem::constrained(Constrained::new(Parameters::new(all)?, target)?)),
-    }
-}
-
-/// A likelihood of parameters that each have a law.
-fn posterior(
-    target: LibraryTarget,
-    all: Vec<supports::Parameter>,
-    laws: Vec<Option<Law>>,
-) -> Result<Problem, JobError> {
-    let each = all.into_iter().zip(laws).map(|(one, law)| match law {
-        Some(law) => Ok((one.name, one.size, law)),
-        None => Err(JobError::Config(format!(
-            "parameters.{}.prior is missing: others have one, and the path leads from the prior of all",
-            one.name
-        ))),
-    });
-    let prior = Independent::new(each.collect::<Result<Vec<_>, _>>()?)?;
-    Problem::posterior(target, prior)
 }

@@ -1,0 +1,126 @@
+//! A run at a glance, as a part of somebody else's page: verdict, a table and three charts, for notebooks.
+
+use super::format::{count, escape, number, with_error};
+use super::load::Folder;
+use super::sections;
+use super::verdict::{self, Mood};
+use crate::error::JobError;
+use crate::summary::{Quantity, Summary};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Rows of the table.
+const MOST_ROWS: usize = 20;
+
+/// Sections whose first chart is shown.
+const SHOWN: [&str; 3] = ["draws", "communication", "free-energy"];
+
+/// HTML that brings its own styles along and touches nobody else's: charts are pictures.
+pub fn view(folder: &Path) -> Result<String, JobError> {
+    let folder = Folder::read(folder)?;
+    let summary = &folder.summary;
+    let mut out = String::from("<div style=\"max-width:60em\">");
+    for sentence in std::iter::once(verdict::judgement(summary)).chain(verdict::verdict(summary)) {
+        let (colour, sign) = (colour(sentence.mood), sentence.mood.sign());
+        let (headline, detail) = (escape(&sentence.headline), escape(&sentence.detail));
+        let _ = write!(
+            out,
+            "<p style=\"margin:.3em 0\"><b style=\"color:{colour}\">{sign} {headline}</b><br><small>{detail}</small></p>"
+        );
+    }
+    for alarm in &summary.alarms {
+        let (code, message) = (escape(alarm.code.name()), escape(&alarm.message));
+        let _ = write!(out, "<p style=\"margin:.3em 0\"><code>{code}</code> {message}</p>");
+    }
+    out += &table(summary);
+    out += "<div>";
+    for section in sections::all(&folder).iter().filter(|section| SHOWN.contains(&section.id)) {
+        if let Some(figure) = section.figures.first() {
+            let (alt, svg) = (escape(section.title), in_address(&figure.svg()));
+            let _ = write!(
+                out,
+                "<img style=\"width:32%;min-width:16em\" alt=\"{alt}\" src=\"data:image/svg+xml,{svg}\">"
+            );
+        }
+    }
+    Ok(out + "</div></div>")
+}
+
+/// Legible on light and on dark ground.
+fn colour(mood: Mood) -> &'static str {
+    match mood {
+        Mood::Good => "#2a8f4f",
+        Mood::Doubtful => "#b8860b",
+        Mood::Bad => "#cc4433",
+        Mood::Hint => "#3577c0",
+    }
+}
+
+/// log Z, round trips, and what the draws say of what has a name.
+fn table(summary: &Summary) -> String {
+    let z = &summary.log_z;
+    let name = escape(&z.name());
+    let mut out = format!(
+        "<p>{name} = <b>{}</b> · {} round trips · {} iterations of {} chains in {} ladders</p>",
+        with_error(z.bar, z.standard_error),
+        count(summary.swaps.round_trips),
+        count(summary.setup.iterations),
+        summary.setup.chains,
+        summary.setup.ensembles
+    );
+    let rows: Vec<&Quantity> = summary.parameters.iter().chain(&summary.observables).collect();
+    if rows.is_empty() {
+        return out;
+    }
+    out += "<table><thead><tr>";
+    for head in ["", "mean", "sd", "5%", "50%", "95%", "error", "ESS bulk", "ESS tail", "R̂"] {
+        let _ = write!(out, "<th>{head}</th>");
+    }
+    out += "</tr></thead><tbody>";
+    for row in rows.iter().take(MOST_ROWS) {
+        let ranks = &row.ranks;
+        let _ = write!(out, "<tr><th>{}</th>", escape(&row.name));
+        let numbers = [row.mean, row.sd, ranks.q05, ranks.q50, ranks.q95, row.mcse];
+        let sizes = [ranks.ess_bulk.round(), ranks.ess_tail.round(), ranks.r_hat];
+        for value in numbers.into_iter().chain(sizes) {
+            let _ = write!(out, "<td>{}</td>", number(value));
+        }
+        out += "</tr>";
+    }
+    out += "</tbody></table>";
+    if rows.len() > MOST_ROWS {
+        let _ = write!(out, "<p><small>and {} more</small></p>", rows.len() - MOST_ROWS);
+    }
+    out
+}
+
+/// What an address may hold: all but letters and digits as %XX.
+fn in_address(text: &str) -> String {
+    let mut out = String::with_capacity(2 * text.len());
+    for &byte in text.as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => out.push(byte.into()),
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, job};
+
+    #[test]
+    fn a_run_at_a_glance() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config::parse("[run]\niterations = 400\n[chains]\ncount = 4", &[]).unwrap();
+        job::run(&config, folder.path(), &mut ()).unwrap();
+        let html = view(folder.path()).unwrap();
+        assert_eq!(html.matches("<img").count(), 3);
+        assert!(html.contains("log Z") && !html.contains("<style"), "{html}");
+        assert_eq!(in_address("<é>"), "%3C%C3%A9%3E");
+    }
+}
