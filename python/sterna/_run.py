@@ -1,0 +1,518 @@
+"""Runs: started, followed, looked at, gone on with."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _config, _core
+from ._core import ConfigError, Handle, RunError
+from ._progress import Bar
+from ._target import Target
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas
+
+# What a program leaves when it ends in the midst of a run: a checkpoint.
+_running: weakref.WeakSet[Run] = weakref.WeakSet()
+
+# Files of Python's own: what the config cannot tell.
+_ABOUT = "python.json"
+
+
+class Run:
+    """A run: on its way, or with its results.
+
+    Results are those of the run folder, ``run.folder``: the same files that the command line writes and reads.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+        self._handle: Handle | None = None
+        self._pid = os.getpid()
+        self._target: Target | None = None
+        self._bar = False
+        self._kept: Any = None
+        self._cache: dict[str, Any] = {}
+        self._error: BaseException | None = None
+
+    # On its way
+
+    @classmethod
+    def _begin(cls, folder: Path, target: Target | None, bar: bool, begin: Callable[[], Handle]) -> Run:
+        self = cls(folder)
+        self._target, self._bar = target, bar
+        self._handle = begin()
+        _running.add(self)
+        return self
+
+    def _active(self) -> Handle | None:
+        if self._handle is not None and os.getpid() != self._pid:
+            raise RunError("the run belongs to the process that this one was forked from")
+        return self._handle
+
+    def _ended(self) -> None:
+        """The run is over: its results can be looked at, or its error is raised."""
+        handle = self._handle
+        if handle is None:
+            return
+        self._handle = None
+        self._cache.clear()
+        _running.discard(self)
+        try:
+            handle.check()
+        except BaseException as error:
+            self._error = error
+            _note(error, self._how_to_go_on())
+            raise
+
+    def _how_to_go_on(self) -> str:
+        if not (self._folder / "checkpoint").exists():
+            return ""
+        self._keep()
+        own = ", model=..." if self._target is not None and self._target._core.is_own else ""
+        return f"what was checkpointed is safe: go on with sterna.resume({str(self._folder)!r}{own})"
+
+    def _keep(self) -> None:
+        """A folder that would go with this object stays."""
+        if self._kept is not None:
+            self._kept.detach()
+            self._kept = None
+
+    def _follow(self) -> Run:
+        """To the end, with a bar. Ctrl-C stops after the present block of iterations; a second one leaves at once."""
+        handle, bar = self._active(), Bar(self._bar)
+        if handle is None:
+            return self
+        try:
+            while not handle.wait(0.1):
+                bar.show(handle.progress())
+        except BaseException as error:
+            handle.stop()
+            self._keep()
+            while not handle.wait(0.1):
+                pass
+            self._handle = None
+            _running.discard(self)
+            _note(error, self._how_to_go_on())
+            error.sterna_run = self  # type: ignore[attr-defined]
+            raise
+        finally:
+            bar.close()
+        self._ended()
+        return self
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end, for so many seconds at most; whether it has come. An error of the run is raised."""
+        handle = self._active()
+        if handle is None:
+            if self._error is not None:
+                raise self._error
+            return True
+        if timeout is None:
+            self._follow()
+            return True
+        if not handle.wait(timeout):
+            return False
+        self._ended()
+        return True
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """How far it has come: stage, done, total (0 if unknown), details; None once it has ended, or before it begins."""
+        handle = self._active()
+        return None if handle is None else handle.progress()
+
+    def inspect(self, timeout: float = 60.0) -> Run:
+        """Look at the results so far, while the run goes on: a run of its own, that later draws do not change."""
+        handle = self._active()
+        if handle is not None and not handle.write_files(timeout):
+            raise TimeoutError(f"the run did not come to write its files within {timeout} s")
+        if not (self._folder / "summary.json").exists():
+            raise RunError("sampling has not begun: there is nothing to look at yet")
+        copy = Path(tempfile.mkdtemp(prefix="sterna-"))
+        _copy_results(self._folder, copy)
+        seen = Run(copy)
+        seen._target = self._target
+        seen._kept = weakref.finalize(seen, shutil.rmtree, copy, True)
+        return seen
+
+    def pause(self) -> None:
+        """Hold the run after the present block of iterations."""
+        handle = self._active()
+        if handle is not None:
+            handle.pause(True)
+
+    def resume(self, **changes: Any) -> Run:
+        """Go on: with a run that was paused, or, once it has ended, for longer (see :func:`sterna.resume`)."""
+        handle = self._active()
+        if handle is not None:
+            if changes:
+                raise ConfigError("a run on its way keeps its goals: wait for it, or abort it, then resume it with others")
+            handle.pause(False)
+            return self
+        own = self._target is not None and self._target._core.is_own
+        again = resume(self._folder, model=self._target if own else None, **changes)
+        again._kept, self._kept = self._kept, None
+        if again._kept is not None:
+            again._keep()
+            again._kept = weakref.finalize(again, shutil.rmtree, self._folder, True)
+        return again
+
+    def abort(self) -> Run:
+        """Stop after the present block of iterations; a checkpoint, and the results so far, remain."""
+        handle = self._active()
+        if handle is not None:
+            handle.stop()
+            while not handle.wait(0.1):
+                pass
+            self._ended()
+        return self
+
+    # Results
+
+    @property
+    def folder(self) -> Path:
+        """The run folder. One that nobody named goes when this object goes: name it (``store=``), or :meth:`save` it."""
+        return self._folder
+
+    def _read(self, name: str, read: Callable[[], Any]) -> Any:
+        handle = self._active()
+        if handle is not None:
+            if not handle.is_over:
+                raise RunError("the run is on its way: wait() for it, or inspect() what there is")
+            self._ended()
+        if self._error is not None and not (self._folder / "summary.json").exists():
+            raise self._error
+        if name not in self._cache:
+            self._cache[name] = read()
+        return self._cache[name]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What the run found: the same dictionary as summary.json."""
+
+        def read() -> dict[str, Any]:
+            path = self._folder / "summary.json"
+            if not path.exists():
+                raise RunError(f"{self._folder} holds no summary: sampling had not begun when the run stopped")
+            return dict(json.loads(path.read_text(encoding="utf-8")))
+
+        found: dict[str, Any] = self._read("summary", read)
+        return found
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run went to its end."""
+        return bool(self.summary["finished"])
+
+    @property
+    def log_z(self) -> float:
+        """Log of the normalising constant, which is the log evidence where likelihood and prior are apart."""
+        return _number(self.summary["log_z"]["bar"])
+
+    @property
+    def log_z_error(self) -> float:
+        """Standard error of :attr:`log_z`."""
+        return _number(self.summary["log_z"]["standard_error"])
+
+    @property
+    def round_trips(self) -> int:
+        """How often replicas went from the reference to the target and back, over all ladders."""
+        return int(self.summary["round_trips"])
+
+    @property
+    def verdict(self) -> str:
+        """What the alarms come to: ``sound``, ``doubtful`` or ``unsound``."""
+        return str(self.summary["verdict"])
+
+    @property
+    def alarms(self) -> list[dict[str, str]]:
+        """What a user should know: code and message of each."""
+        return list(self.summary["alarms"])
+
+    def _groups(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
+        found: dict[str, dict[str, Any]] = self._read("draws", lambda: _core.read_draws(str(self._folder)))
+        return found
+
+    @property
+    def draws(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Draws of the target, by name: arrays of ladder × draw × shape."""
+        order = [row["name"].split("[")[0] for row in self.summary.get("parameters", [])]
+        found = self._groups()["posterior"]
+        return {name: found[name] for name in dict.fromkeys([*order, *found]) if name in found}
+
+    @property
+    def sample_stats(self) -> dict[str, npt.NDArray[Any]]:
+        """Log density (``lp``), replica and further numbers of each draw: arrays of ladder × draw."""
+        return self._groups()["sample_stats"]
+
+    def table(self) -> pandas.DataFrame:
+        """Mean, sd, quantiles, error, effective draws and R-hat of each parameter and observable, as a table of pandas."""
+        import pandas
+
+        rows = [*self.summary.get("parameters", []), *self.summary.get("observables", [])]
+        if not rows:
+            means = self.summary["expectations"]
+            sizes = self.summary["ess"]["coordinates"]
+            names = [f"x[{i}]" for i in range(len(means["mean"]))]
+            columns = {"mean": means["mean"], "mcse": means["standard_error"], "ess": sizes}
+            return pandas.DataFrame(columns, index=pandas.Index(names, name="name"), dtype=float)
+        return pandas.DataFrame(rows).set_index("name").astype(float)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All draws as a table of pandas: a row for each, by ladder and draw; a column for each value."""
+        from ._tables import draws_table
+
+        return draws_table(self)
+
+    def to_arviz(self) -> Any:
+        """Hand all to ArviZ: an ``InferenceData`` with ArviZ 0.2x, a ``DataTree`` with ArviZ 1.
+
+        Groups are posterior, sample_stats and tempering (schedule, rejections, acceptance and step size of each chain).
+        """
+        from ._tables import to_arviz
+
+        return to_arviz(self)
+
+    def about(self) -> dict[str, Any]:
+        """Names of axes and coordinates, where the model has them."""
+        path = self._folder / _ABOUT
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write the report, one page that opens offline; into the run folder if no path is given. Says where it is."""
+        self.summary  # noqa: B018 - raises what the run ended with
+        to = Path(path) if path is not None else self._folder / "report.html"
+        to.write_text(_core.report_page(str(self._folder)), encoding="utf-8")
+        return to
+
+    def chart(self, name: str) -> str:
+        """Draw one chart of the report, as SVG: ``energies``, ``index-process``, ``log-z``, …"""
+        self.summary  # noqa: B018
+        return _core.report_chart(str(self._folder), name)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Copy the whole run folder, checkpoint and all, to where it stays."""
+        self.summary  # noqa: B018
+        to = Path(path)
+        if to.exists() and any(to.iterdir()):
+            raise ConfigError(f"{to} is not empty: choose another folder")
+        shutil.copytree(self._folder, to, dirs_exist_ok=True)
+        return to
+
+    def __repr__(self) -> str:
+        handle = self._handle
+        if handle is not None and not handle.is_over:
+            progress = handle.progress()
+            at = "starting" if progress is None else f"{progress['stage']}, {progress['details']}"
+            return f"<sterna.Run on its way: {at}>"
+        if not (self._folder / "summary.json").exists():
+            return f"<sterna.Run in {self._folder}: no draws>"
+        end = "" if self.finished else ", not finished"
+        return f"<sterna.Run {self.verdict}{end}: log Z {self.log_z:.6g} ± {self.log_z_error:.2g}, {self._folder}>"
+
+    def _repr_html_(self) -> str | None:
+        handle = self._handle
+        if (handle is not None and not handle.is_over) or not (self._folder / "summary.json").exists():
+            return None
+        return _core.report_view(str(self._folder))
+
+    # Pickles hold the files: results travel to other processes and machines.
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.summary  # noqa: B018
+        names = [path for path in self._folder.iterdir() if path.is_file()]
+        return {"files": {path.name: path.read_bytes() for path in names}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="sterna-"))
+        for name, content in state["files"].items():
+            (folder / name).write_bytes(content)
+        self.__init__(folder)  # type: ignore[misc]
+        self._kept = weakref.finalize(self, shutil.rmtree, folder, True)
+
+
+def _number(value: Any) -> float:
+    """JSON knows no NaN: it is null there."""
+    return float("nan") if value is None else float(value)
+
+
+def _note(error: BaseException, note: str) -> None:
+    if note and hasattr(error, "add_note"):
+        error.add_note(note)
+
+
+def _copy_results(folder: Path, to: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_file():
+            shutil.copy2(path, to / path.name)
+
+
+def _stop_all() -> None:
+    """At the end of a program: runs stop with a checkpoint."""
+    for run in list(_running):
+        if run._handle is not None and run._pid == os.getpid():
+            run._handle.stop()
+            run._handle.wait(30.0)
+
+
+atexit.register(_stop_all)
+
+
+def sample(
+    model: Target,
+    draws: float | None = None,
+    *,
+    seed: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress_bar: bool = True,
+    blocking: bool = True,
+    chains: int | str | Mapping[str, Any] | None = None,
+    ensembles: int | None = None,
+    reference: str | Mapping[str, Any] | None = None,
+    explorer: str | Mapping[str, Any] | None = None,
+    accelerator: str | Mapping[str, Any] | None = None,
+    steps: int | str | None = None,
+    schedule: Mapping[str, Any] | int | None = None,
+    network: Mapping[str, Any] | str | None = None,
+    training: Mapping[str, Any] | int | None = None,
+    iterations: int | None = None,
+    burn_in: int | None = None,
+    thin: int | None = None,
+    until: Mapping[str, Any] | None = None,
+    log_z_error: float | None = None,
+    minutes: float | None = None,
+    evaluations: int | None = None,
+    threads: int | None = None,
+    run: Mapping[str, Any] | None = None,
+    output: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Run:
+    """Sample a target.
+
+    Keywords are the fields of the config, with the same names, defaults and meanings (docs/book/config.md): a section as a
+    dictionary (``chains={"count": 10, "ensembles": 4}``), or its main field alone (``chains=10``,
+    ``accelerator="cmcd"``), or one field as ``training__steps=2000``.
+
+    Parameters
+    ----------
+    model
+        What is sampled: a :class:`Target`, from :mod:`sterna.targets` or one of the functions ``from_...``.
+    draws
+        Effective draws of every coordinate that are enough (``run.until.ess``); targets of users ask for 1000 by default,
+        built-in ones run for a fixed number of iterations.
+    seed
+        Of all randomness: same seed, same bits, for any number of threads and the command line alike.
+    store
+        The run folder; without one, a folder that goes with the result.
+    progress_bar
+        Whether to show how far it has come.
+    blocking
+        Whether to wait for the end; if not, see :meth:`Run.wait`, :meth:`Run.inspect`, :meth:`Run.pause`,
+        :meth:`Run.resume` and :meth:`Run.abort`.
+
+    Returns
+    -------
+    Run
+        With results, or, if not blocking, on its way.
+    """
+    target = as_target(model)
+    named = {
+        "seed": seed, "chains": chains, "ensembles": ensembles, "reference": reference, "explorer": explorer,
+        "accelerator": accelerator, "steps": steps, "schedule": schedule, "network": network, "training": training,
+        "iterations": iterations, "burn_in": burn_in, "thin": thin, "until": until, "draws": draws,
+        "log_z_error": log_z_error, "minutes": minutes, "evaluations": evaluations,
+        "threads": target._threads if threads is None else threads, "run": run, "output": output,
+    }  # fmt: skip
+    settings = [*target._overrides, *_config.overrides({**named, **more})]
+    temporary = store is None
+    folder = Path(tempfile.mkdtemp(prefix="sterna-")) if store is None else Path(store)
+    try:
+        begun = Run._begin(folder, target, progress_bar, lambda: Handle.start(target._core, target._text, settings, str(folder)))
+    except BaseException:
+        if temporary:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if temporary:
+        begun._kept = weakref.finalize(begun, shutil.rmtree, folder, True)
+    if not blocking:
+        return begun
+    begun._follow()
+    _remember(begun, target)
+    return begun
+
+
+def _remember(run: Run, target: Target) -> None:
+    """What ArviZ is to know of axes goes into the folder, for those who load it."""
+    if target.coords or target.dims:
+        about = {"coords": {k: [str(c) if not isinstance(c, (int, float)) else c for c in v]
+                            for k, v in target.coords.items()},
+                 "dims": {k: list(v) for k, v in target.dims.items()}}  # fmt: skip
+        (run.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+
+
+def as_target(model: Any) -> Target:
+    """Take a target for itself."""
+    if isinstance(model, Target):
+        return model
+    raise ConfigError(f"{model!r} is no target: sterna.targets and the functions sterna.from_... make them")
+
+
+def load(folder: str | os.PathLike[str]) -> Run:
+    """Open a run folder, whoever made it: this package or the command line."""
+    run = Run(folder)
+    if not (run.folder / "summary.json").exists():
+        raise ConfigError(f"{folder} holds no summary.json: is it a run folder, and has sampling begun?")
+    return run
+
+
+def resume(
+    folder: str | os.PathLike[str],
+    *,
+    model: Target | None = None,
+    draws: float | None = None,
+    iterations: int | None = None,
+    log_z_error: float | None = None,
+    minutes: float | None = None,
+    evaluations: int | None = None,
+    threads: int | None = None,
+    progress_bar: bool = True,
+    blocking: bool = True,
+) -> Run:
+    """Go on with the run of a folder: after a stop, a crash, or for more. Same bits as an uninterrupted run.
+
+    The folder may be one of the command line, and the command line can go on with runs of this package, where the target is
+    built in, a Stan model, a library or a molecule. A target that lives in Python has to be given again, as ``model``.
+    """
+    path = Path(folder)
+    if not (path / "config.toml").exists():
+        raise ConfigError(f"{path} holds no run: there is no config.toml")
+    target = None if model is None else as_target(model)
+    if target is not None and threads is None:
+        threads = target._threads
+    begun = Run._begin(
+        path,
+        target,
+        progress_bar,
+        lambda: Handle.resume(
+            None if target is None else target._core,
+            str(path),
+            iterations,
+            None if draws is None else float(draws),
+            log_z_error,
+            minutes,
+            evaluations,
+            threads,
+        ),  # fmt: skip
+    )
+    return begun._follow() if blocking else begun

@@ -1,0 +1,104 @@
+"""The built-in targets. The command line can go on with runs of them, and the other way round."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from . import _core
+from ._target import Target, configured
+
+__all__ = [
+    "alanine_dipeptide",
+    "banana",
+    "dw4",
+    "funnel",
+    "galaxies",
+    "gmm",
+    "library",
+    "many_well",
+    "molecule",
+    "mrna",
+    "normal",
+    "stan",
+]
+
+
+def _built_in(kind: str, **fields: Any) -> Target:
+    return configured({"kind": kind, **fields})
+
+
+def kinds() -> dict[str, str]:
+    """What is built in, with what it is: what ``sterna targets`` prints."""
+    return {kind: about for kind, _, about in _core.target_kinds() if kind != "own"}
+
+
+def gmm(dim: int | None = None) -> Target:
+    """A mixture of 40 normals, drawn once and for all."""
+    return _built_in("gmm", dim=dim)
+
+
+def dw4() -> Target:
+    """Four particles in the plane with double wells between them, without their centre of mass: 6 coordinates."""
+    return _built_in("dw4")
+
+
+def many_well(dim: int | None = None) -> Target:
+    """Independent double wells in pairs of coordinates: 2 to the power of half the dimension modes."""
+    return _built_in("many-well", dim=dim)
+
+
+def normal(
+    dim: int | None = None,
+    *,
+    mean: float | Sequence[float] | None = None,
+    precision: float | Sequence[float] | None = None,
+) -> Target:
+    """A normal with diagonal precision."""
+    return _built_in("normal", dim=dim, mean=mean, precision=precision)
+
+
+def funnel(dim: int | None = None) -> Target:
+    """Neal's funnel."""
+    return _built_in("funnel", dim=dim)
+
+
+def banana(dim: int | None = None) -> Target:
+    """A bent normal."""
+    return _built_in("banana", dim=dim)
+
+
+def mrna() -> Target:
+    """Kinetics of mRNA transfection, which data leave symmetric in two rates."""
+    return _built_in("mrna")
+
+
+def galaxies() -> Target:
+    """A mixture of normals for velocities of galaxies, with labels that switch."""
+    return _built_in("galaxies")
+
+
+def alanine_dipeptide(*, temperature: float | None = None) -> Target:
+    """Alanine dipeptide in vacuum (amber14), without its centre of mass: 63 coordinates."""
+    return _built_in("alanine-dipeptide", temperature=temperature)
+
+
+def molecule(system: str | os.PathLike[str], positions: str | os.PathLike[str], *, temperature: float | None = None) -> Target:
+    """A small molecule in vacuum, from OpenMM's XML of a System and a file of positions (.pdb, or .json or .csv in nm)."""
+    files = {"system": os.path.abspath(system), "positions": os.path.abspath(positions)}
+    return _built_in("molecule", **files, temperature=temperature)
+
+
+def library(path: str | os.PathLike[str], **more: Any) -> Target:
+    """A target in a shared library: see :func:`sterna.from_library`."""
+    from ._target import from_library
+
+    return from_library(path, **more)
+
+
+def stan(model: Any, data: Any = None, **more: Any) -> Target:
+    """A Stan model: see :func:`sterna.from_stan`."""
+    from ._target import from_stan
+
+    return from_stan(model, data, **more)

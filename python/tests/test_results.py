@@ -1,0 +1,102 @@
+"""What a run gives: ArviZ, pandas, pictures, files and pickles."""
+
+import concurrent.futures
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import sterna
+from conftest import SHORT, humps, same_draws
+
+
+@pytest.fixture(scope="module")
+def run():
+    target = sterna.from_pyfunc(3, humps, parameters={"mu": (), "theta": 2})
+    return sterna.sample(target, seed=6, draws=200, progress_bar=False)
+
+
+def test_numbers(run):
+    summary = run.summary
+    assert run.log_z == summary["log_z"]["bar"] and run.log_z_error == summary["log_z"]["standard_error"]
+    assert run.round_trips == summary["round_trips"] > 0 and run.verdict == summary["verdict"]
+    assert "sound" in repr(run) and run.alarms == summary["alarms"]
+    ladders, draws = run.draws["mu"].shape
+    assert run.draws["theta"].shape == (ladders, draws, 2)
+    stats = run.sample_stats
+    assert stats["lp"].shape == (ladders, draws) and stats["replica"].dtype == np.int64
+    x = np.concatenate([run.draws["mu"][..., None], run.draws["theta"]], axis=2).reshape(-1, 3)
+    np.testing.assert_allclose(stats["lp"].ravel(), humps(x)[0], rtol=1e-12)
+
+
+def test_arviz(run):
+    arviz = pytest.importorskip("arviz")
+    data = run.to_arviz()
+    assert list(data["posterior"].data_vars) == ["mu", "theta"]
+    assert data["posterior"]["theta"].dims[:2] == ("chain", "draw")
+    np.testing.assert_array_equal(data["posterior"]["mu"].values, run.draws["mu"])
+    assert data["sample_stats"]["lp"].shape == run.draws["mu"].shape and "step_size" in data["sample_stats"]
+    tempering = data["tempering"]
+    assert len(tempering["schedule"]) == run.summary["chains"] == len(tempering["rejection_rates"]) + 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = arviz.summary(data)
+    assert list(table.index) == ["mu", "theta[0]", "theta[1]"]
+    # The same means, rounded as ArviZ does.
+    assert float(table["mean"].iloc[0]) == pytest.approx(run.table()["mean"].iloc[0], abs=0.06)
+
+
+def test_the_file_says_the_same(run):
+    netcdf = pytest.importorskip("netCDF4")
+    with netcdf.Dataset(run.folder / "draws.nc") as file:
+        np.testing.assert_array_equal(file["posterior/theta"][:], run.draws["theta"])
+
+
+def test_pandas(run):
+    pytest.importorskip("pandas")
+    table = run.table()
+    assert list(table.index) == ["mu", "theta[0]", "theta[1]"]
+    draws = run.to_pandas()
+    assert list(draws.columns) == list(table.index) and draws.index.names == ["chain", "draw"]
+    assert draws["mu"].mean() == pytest.approx(table.loc["mu", "mean"], abs=1e-9)
+    plain = sterna.sample(sterna.targets.banana(), **SHORT)
+    assert list(plain.table().index) == ["x[0]", "x[1]"] and list(plain.to_pandas().columns) == ["x[0]", "x[1]"]
+
+
+def test_report_and_notebook(run, tmp_path):
+    page = run.report(tmp_path / "report.html")
+    assert page.read_text().startswith("<!doctype html>") and "theta[1]" in page.read_text()
+    assert run.report().read_text() == (run.folder / "report.html").read_text()
+    view = run._repr_html_()
+    assert "Sound" in view and view.count("<img") == 3 and "theta[1]" in view
+    assert run.chart("index-process").startswith("<svg")
+    with pytest.raises(sterna.ConfigError, match="is not known"):
+        run.chart("pie")
+
+
+def test_files_and_pickles(run, tmp_path):
+    run.save(tmp_path / "kept")
+    same_draws(sterna.load(tmp_path / "kept"), run)
+    with pytest.raises(sterna.ConfigError, match="not empty"):
+        run.save(tmp_path / "kept")
+    with pytest.raises(sterna.ConfigError, match="no summary.json"):
+        sterna.load(tmp_path)
+    with pytest.raises(sterna.ConfigError, match="no config.toml"):
+        sterna.resume(tmp_path)
+    again = pickle.loads(pickle.dumps(run))
+    same_draws(again, run)
+    assert again.summary == run.summary and again.folder != run.folder and again._repr_html_() == run._repr_html_()
+    with concurrent.futures.ProcessPoolExecutor(1) as pool:
+        assert pool.submit(log_z_of, run).result(60) == run.log_z
+
+
+def log_z_of(run):
+    return run.log_z
+
+
+def test_a_nameless_folder_goes_with_its_run():
+    run = sterna.sample(sterna.targets.banana(), **SHORT)
+    folder = run.folder
+    assert (folder / "summary.json").exists()
+    del run
+    assert not folder.exists()

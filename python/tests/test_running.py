@@ -1,0 +1,162 @@
+"""Runs on their way: looked at, paused, stopped, interrupted, and begun from threads and forks."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import sterna
+from conftest import SHORT, humps, same_draws
+
+LONG = {**SHORT, "iterations": 10_000_000}
+
+
+def until(holds, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def sampling(run):
+    until(lambda: run.progress is not None and run.progress["stage"] == "sampling")
+
+
+def test_a_run_in_the_background():
+    run = sterna.sample(sterna.from_pyfunc(2, humps), **LONG, blocking=False)
+    sampling(run)
+    with pytest.raises(sterna.RunError, match="on its way"):
+        run.log_z
+    assert "on its way" in repr(run) and run._repr_html_() is None
+    assert not run.wait(0.01)
+    seen = run.inspect()
+    assert not seen.finished and seen.draws["x"].shape[1] > 0
+    run.pause()
+    time.sleep(0.3)
+    before = run.progress["done"]
+    time.sleep(0.3)
+    assert run.progress["done"] == before
+    later = run.inspect()
+    assert later.draws["x"].shape[1] >= seen.draws["x"].shape[1]
+    run.resume()
+    until(lambda: run.progress["done"] > before)
+    run.abort()
+    assert run.wait() and not run.finished and run.progress is None
+    count = run.draws["x"].shape[1]
+    np.testing.assert_array_equal(run.draws["x"][:, : seen.draws["x"].shape[1]], seen.draws["x"])
+    # What was sampled is what a run of that length has.
+    same_draws(run, sterna.sample(sterna.from_pyfunc(2, humps), **{**SHORT, "iterations": count}))
+
+
+def test_waiting_to_the_end_and_errors_in_the_background():
+    run = sterna.sample(sterna.from_pyfunc(2, humps), **SHORT, blocking=False)
+    assert run.wait(120) and run.finished
+
+    def raises(x):
+        raise LookupError("gone")
+
+    run = sterna.sample(sterna.from_pyfunc(2, raises, score=True), **SHORT, blocking=False)
+    for _ in range(2):
+        with pytest.raises(LookupError, match="gone"):
+            run.wait(120)
+    with pytest.raises(LookupError):
+        run.summary
+
+
+INTERRUPTED = """
+import sys, time, signal, os, threading
+sys.path.insert(0, {tests!r})
+import sterna
+from conftest import humps, SHORT
+target = sterna.from_pyfunc(2, humps)
+try:
+    threading.Timer(float(sys.argv[2]), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    sterna.sample(target, **{{**SHORT, "iterations": 10_000_000, "store": sys.argv[1]}})
+except KeyboardInterrupt as error:
+    print("interrupted", hasattr(error, "sterna_run"), *getattr(error, "__notes__", []))
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 1.0])
+def test_an_interrupt_at_any_moment_leaves_a_run_to_go_on_with(seconds, tmp_path):
+    code = INTERRUPTED.format(tests=os.path.dirname(__file__))
+    out = tmp_path / "run"
+    done = subprocess.run([sys.executable, "-c", code, out, str(seconds)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "interrupted" in done.stdout
+    target = sterna.from_pyfunc(2, humps)
+    if not (out / "config.toml").exists():
+        return  # before it began
+    if "resume" in done.stdout:
+        assert repr(str(out)) in done.stdout
+    seen = sterna.load(out).draws["x"].shape[1] if (out / "draws.nc").exists() else 0
+    run = sterna.resume(out, model=target, blocking=False, progress_bar=False)
+    until(lambda: run.progress and run.progress["stage"] == "sampling" and run.progress["done"] > seen)
+    run.abort()
+    count = run.draws["x"].shape[1]
+    same_draws(run, sterna.sample(target, **{**SHORT, "iterations": count}))
+
+
+def test_a_program_that_ends_leaves_a_checkpoint(tmp_path):
+    code = (
+        "import sys, time, sterna\n"
+        "run = sterna.sample(sterna.targets.banana(), blocking=False, store=sys.argv[1], iterations=10**8)\n"
+        "while not (run.progress and run.progress['stage'] == 'sampling' and run.progress['done']): time.sleep(0.01)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "run"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert not sterna.load(tmp_path / "run").finished
+
+
+def test_sampling_from_a_thread():
+    found = []
+
+    def work():
+        found.append(sterna.sample(sterna.from_pyfunc(2, humps), **SHORT))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join(120) for thread in threads]
+    same_draws(*found)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_after_the_import_samples_too():
+    sterna.sample(sterna.targets.banana(), **SHORT)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = 0 if sterna.sample(sterna.from_pyfunc(2, humps), **SHORT).finished else 2
+        finally:
+            os._exit(code)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            assert os.waitstatus_to_exitcode(status) == 0
+            return
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise AssertionError("the child never came back")
+
+
+def test_progress_in_a_terminal(capfd):
+    from sterna._progress import Bar, line
+
+    progress = {"stage": "sampling", "done": 5, "total": 10, "details": "3 round trips"}
+    assert "50%" in line(progress) and "3 round trips" in line(progress)
+    assert "5 iterations" in line({**progress, "total": 0})
+    bar = Bar(True)
+    bar._kind = "terminal"
+    bar.show(progress)
+    bar.close()
+    assert "sampling" in capfd.readouterr().err
+    Bar(False).show(progress)
+    assert capfd.readouterr().err == ""
