@@ -65,7 +65,7 @@ def from_jax(
             return {key: x[end - size : end].reshape(shapes[key]) for key, end, size in parts}
 
     call = jax.jit(jax.vmap(jax.value_and_grad(lambda x: log_density(point(x)))))
-    wide: Any = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64
+    wide: Any = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
     def evaluate(x: Any) -> tuple[Any, Any]:
         rows = len(x)
