@@ -1,7 +1,7 @@
-//! The verdict in words: what do the alarms come to, do the chains communicate, what speaks against log Z, what would
-//! help most?
+//! The verdict in words: what do the alarms come to, do the chains communicate, what speaks against log Z, are the draws
+//! enough, what would help most?
 
-use super::format::{beside_error, count, duration, percent, with_error};
+use super::format::{beside_error, count, duration, number, percent, significant, with_error};
 use crate::alarms::{Alarm, Class, Code, Verdict};
 use crate::summary::Summary;
 use sterna::schedule::chains_for;
@@ -41,7 +41,7 @@ impl Mood {
     }
 }
 
-/// One of the three sentences.
+/// One of the four sentences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sentence {
     /// How things stand.
@@ -52,11 +52,11 @@ pub struct Sentence {
     pub detail: String,
 }
 
-/// The three of them.
-pub fn verdict(summary: &Summary) -> [Sentence; 3] {
-    let sentences = [communication(summary), log_z(summary)];
-    let [chains, z] = sentences.map(|sentence| beside(summary.verdict, sentence));
-    [chains, z, advice(summary)]
+/// The four of them.
+pub fn verdict(summary: &Summary) -> [Sentence; 4] {
+    let sentences = [communication(summary), log_z(summary), draws(summary)];
+    let [chains, z, draws] = sentences.map(|sentence| beside(summary.verdict, sentence));
+    [chains, z, draws, advice(summary)]
 }
 
 /// No card is green beside an alarm that speaks against the results.
@@ -154,6 +154,37 @@ fn log_z(summary: &Summary) -> Sentence {
         (Mood::Doubtful, "Take log Z with care")
     } else {
         (Mood::Good, "Nothing seen speaks against log Z")
+    };
+    Sentence { mood, headline: headline.into(), detail }
+}
+
+fn draws(summary: &Summary) -> Sentence {
+    let Some(worst) = &summary.mixing else {
+        let detail = "Too few draws to say how many they are worth.".into();
+        return Sentence { mood: Mood::Doubtful, headline: "Draws cannot be counted yet".into(), detail };
+    };
+    let fewest = worst.ess_bulk.min(worst.ess_tail);
+    let mut detail = format!(
+        "The slowest quantity has {} independent draws in its bulk, {} in its tails; the largest R̂ is {} ({}).",
+        number(worst.ess_bulk.round()),
+        number(worst.ess_tail.round()),
+        significant(worst.r_hat, 4),
+        worst.r_hat_of
+    );
+    if fewest >= 100.0 {
+        let share = significant(1.0 / worst.ess_bulk.sqrt(), 1);
+        detail += &format!(" Every mean is known to {share} of its standard deviation, or better.");
+    }
+    let (mood, headline) = if summary.has(&Code::FewDraws) || fewest < 100.0 {
+        (Mood::Bad, "The draws are too few")
+    } else if summary.has(&Code::MissedMode) || summary.has(&Code::RHat) {
+        (Mood::Doubtful, "Parts of the draws disagree")
+    } else if summary.has(&Code::LowEss) || fewest.is_nan() {
+        (Mood::Doubtful, "The draws are few")
+    } else if summary.has(&Code::NotReached) {
+        (Mood::Doubtful, "Less was reached than was asked for")
+    } else {
+        (Mood::Good, "The draws are enough for means and quantiles")
     };
     Sentence { mood, headline: headline.into(), detail }
 }
@@ -267,11 +298,14 @@ fn fewer_chains(summary: &Summary) -> Option<Sentence> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::WorstMixing;
     use crate::summary::tests::sound;
 
-    fn with(change: impl Fn(&mut Summary)) -> [Sentence; 3] {
+    fn with(change: impl Fn(&mut Summary)) -> [Sentence; 4] {
         let mut summary = sound();
         summary.alarms.clear();
+        let r_hat_of = "theta[1]".into();
+        summary.mixing = Some(WorstMixing { ess_bulk: 2500.0, ess_tail: 1200.0, r_hat: 1.002, r_hat_of });
         change(&mut summary);
         summary.verdict = Verdict::of(&summary.alarms);
         verdict(&summary)
@@ -285,9 +319,9 @@ mod tests {
     #[test]
     fn no_card_is_green_beside_an_alarm() {
         for code in Code::ALL {
-            let [chains, z, _] = with(|s| s.alarms = alarm(code.clone()));
-            let green = [&chains, &z].iter().any(|sentence| sentence.mood == Mood::Good);
-            assert_eq!(green, code.class() == Class::Note, "{code}: {chains:?} {z:?}");
+            let [chains, z, draws, _] = with(|s| s.alarms = alarm(code.clone()));
+            let green = [&chains, &z, &draws].iter().any(|sentence| sentence.mood == Mood::Good);
+            assert_eq!(green, code.class() == Class::Note, "{code}: {chains:?} {z:?} {draws:?}");
         }
     }
 
@@ -306,15 +340,17 @@ mod tests {
 
     #[test]
     fn a_good_run_is_called_good() {
-        let [chains, z, advice] = with(|_| {});
-        assert_eq!((chains.mood, z.mood, advice.mood), (Mood::Good, Mood::Good, Mood::Hint));
+        let [chains, z, draws, advice] = with(|_| {});
+        let moods = (chains.mood, z.mood, draws.mood, advice.mood);
+        assert_eq!(moods, (Mood::Good, Mood::Good, Mood::Good, Mood::Hint));
+        assert!(draws.detail.contains("2500") && draws.detail.contains("0.02 of its standard"), "{draws:?}");
         assert!(advice.headline.contains("more iterations"), "{advice:?}");
         assert!(z.detail.contains("0.5 standard errors"), "{z:?}");
     }
 
     #[test]
     fn a_bad_run_is_called_bad() {
-        let [chains, z, advice] = with(|s| {
+        let [chains, z, _, advice] = with(|s| {
             s.swaps.round_trips = 0;
             s.swaps.rejection_rates = vec![0.9, 0.99, 0.9, 0.9];
             s.swaps.global_barrier = 3.69;
@@ -335,6 +371,23 @@ mod tests {
     }
 
     #[test]
+    fn draws_that_are_few_or_disagree_are_never_enough() {
+        let of = |ess: f64, codes: &[Code]| {
+            with(|s| {
+                s.alarms = codes.iter().flat_map(|code| alarm(code.clone())).collect();
+                let worst = s.mixing.as_mut().expect("it was set");
+                (worst.ess_bulk, worst.ess_tail) = (ess, ess);
+            })[2]
+                .mood
+        };
+        assert_eq!((of(50.0, &[]), of(5000.0, &[Code::FewDraws])), (Mood::Bad, Mood::Bad));
+        for code in [Code::RHat, Code::MissedMode, Code::LowEss, Code::NotReached] {
+            assert_eq!(of(5000.0, &[code]), Mood::Doubtful);
+        }
+        assert_eq!((of(f64::NAN, &[]), with(|s| s.mixing = None)[2].mood), (Mood::Doubtful, Mood::Doubtful));
+    }
+
+    #[test]
     fn alarms_decide_the_advice() {
         for (code, word) in [
             (Code::BadDensity, "density"),
@@ -344,10 +397,10 @@ mod tests {
             (Code::NotReached, "go on"),
             (Code::FewDraws, "independent draws"),
         ] {
-            let [_, _, advice] = with(|s| s.alarms = alarm(code.clone()));
+            let [.., advice] = with(|s| s.alarms = alarm(code.clone()));
             assert!(advice.headline.to_lowercase().contains(word), "{advice:?}");
         }
-        let [_, _, advice] = with(|s| {
+        let [.., advice] = with(|s| {
             s.setup.chains = 40;
             s.swaps.rejection_rates = vec![0.04; 39];
         });
@@ -365,6 +418,8 @@ mod tests {
             s.log_z.standard_error = f64::NAN;
             s.log_z.pairs.clear();
             s.cost.time.clock.sampling_s = 0.0;
+            let worst = s.mixing.as_mut().expect("it was set");
+            (worst.ess_bulk, worst.ess_tail, worst.r_hat) = (f64::NAN, f64::NAN, f64::NAN);
         });
         let absurd = with(|s| {
             s.swaps.global_barrier = 1e308;
