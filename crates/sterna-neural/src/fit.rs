@@ -62,6 +62,9 @@ impl Default for Training {
     }
 }
 
+/// Steps of a training: sums of them are numbers too.
+const MOST_STEPS: u64 = 1_000_000_000_000;
+
 impl Training {
     /// Names the first setting that cannot be.
     ///
@@ -76,12 +79,19 @@ impl Training {
         if self.batch == 0 {
             return wrong("training.batch", "0".into(), "at least 1 journey a step is needed");
         }
-        if !positive(self.learning_rate) {
+        if !(positive(self.learning_rate) && self.learning_rate <= 1.0) {
             let value = self.learning_rate.to_string();
-            return wrong("training.learning_rate", value, "it must be positive");
+            return wrong("training.learning_rate", value, "it must be positive, and at most 1");
         }
-        if !positive(self.clip) {
-            return wrong("training.clip", self.clip.to_string(), "it must be positive");
+        if !(positive(self.clip) && self.clip <= 1e6) {
+            return wrong("training.clip", self.clip.to_string(), "it must be positive, and at most 1e6");
+        }
+        if self.steps.max(self.fine_tune) > MOST_STEPS {
+            let (field, steps) = match self.steps > MOST_STEPS {
+                true => ("training.steps", self.steps),
+                false => ("training.fine_tune", self.fine_tune),
+            };
+            return wrong(field, steps.to_string(), "at most 1e12 steps are possible");
         }
         if !(0.0..1.0).contains(&self.ema) {
             return wrong("training.ema", self.ema.to_string(), "it must lie in [0, 1)");

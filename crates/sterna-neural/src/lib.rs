@@ -69,7 +69,7 @@ pub use recipe::{Field as BatchField, HostBatches, PairChoice, Recipe, Way};
 pub use runner::Runner;
 pub use stand_in::with_stand_in;
 pub use target::{GraphTarget, HostTarget, host_target};
-pub use train_cmcd::{CmcdDescription, CmcdSize, TrainCmcd, load_cmcd_steps};
+pub use train_cmcd::{CmcdDescription, CmcdSize, POSSIBLE_NOISE, TrainCmcd, load_cmcd_steps};
 pub use train_diffusion::{DiffusionDescription, DiffusionSize, TrainDiffusion};
 pub use train_flow::{FlowDescription, FlowSize, TrainFlow};
 pub use training::{Trainer, TrainingState, TrainingStreams};

@@ -81,6 +81,9 @@ pub struct TrainCmcd {
     size: CmcdSize,
 }
 
+/// Noise of a step, relative to the local variance: beyond these, single precision knows no difference.
+pub const POSSIBLE_NOISE: std::ops::RangeInclusive<f64> = 1e-6..=1e3;
+
 impl TrainCmcd {
     /// For the geometric path from N(0, I) to `target`: once as the run sees it, once inside graphs.
     ///
@@ -97,8 +100,8 @@ impl TrainCmcd {
         if size.steps == 0 {
             return wrong("accelerator.steps", "0".into(), "a controlled diffusion needs at least one step");
         }
-        if !(size.noise > 0.0 && size.noise.is_finite()) {
-            return wrong("accelerator.noise", size.noise.to_string(), "it must be positive");
+        if !POSSIBLE_NOISE.contains(&size.noise) {
+            return wrong("accelerator.noise", size.noise.to_string(), "it must lie between 1e-6 and 1e3");
         }
         size.hidden.check()?;
         if let Some(particles) = size.particles.filter(|p| p.dim() != target.dim()) {

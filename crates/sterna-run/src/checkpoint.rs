@@ -98,6 +98,7 @@ pub fn difference(ours: &Config, theirs: &Config) -> Option<String> {
         config.run.iterations = 0;
         config.run.until = Until::default();
         config.run.checkpoint_seconds = 0.0;
+        config.run.memory_gib = 1.0;
         toml::from_str(&config.to_toml()).expect("a config reads back")
     };
     first_difference("", &table(ours), &table(theirs))

@@ -4,6 +4,7 @@ mod defaults;
 mod errors;
 mod files;
 pub(crate) mod kinds;
+mod memory;
 mod numbers;
 mod parameters;
 mod sections;
@@ -14,6 +15,7 @@ pub use crate::explorers::ExplorerKind;
 pub use crate::references::ReferenceKind;
 pub use crate::targets::TargetKind;
 pub use defaults::Given;
+pub(crate) use numbers::MOST;
 pub use numbers::Numbers;
 pub use parameters::{ParameterConfig, described, parameters};
 pub(crate) use parameters::{constrained, posterior};
@@ -124,7 +126,7 @@ impl Config {
                     true => errors::explain(&error, Some(key), as_word(&mut table, key, value).as_deref()),
                     false => errors::explain(&error, None, None),
                 };
-                JobError::Text(format!("--set {key}={value}: {message}"))
+                JobError::Text(format!("--set {key}={value}: {}", errors::in_one_line(&message, key)))
             })?;
         }
         config.refuse_misplaced(&table)?;
@@ -235,12 +237,9 @@ impl Config {
             }
         };
         let seconds = self.run.checkpoint_seconds;
-        if !(seconds >= 0.0 && seconds.is_finite()) {
-            return Err(JobError::setting(
-                "run.checkpoint_seconds",
-                seconds,
-                "it must be finite and not negative",
-            ));
+        if !(0.0..=MOST_SECONDS).contains(&seconds) {
+            let reason = format!("it must be finite and not negative, at most {MOST_SECONDS}");
+            return Err(JobError::setting("run.checkpoint_seconds", seconds, reason));
         }
         self.run.until.check()?;
         let on_molecule = problem.molecule.is_some();
@@ -266,9 +265,13 @@ impl Config {
         self.explorer.choose(problem, &mut settings)?;
         settings.check()?;
         Settings::check_dimension(problem.dim())?;
+        memory::check(self, problem, &settings)?;
         Ok(settings)
     }
 }
+
+/// Seconds between checkpoints, at most: some thirty years.
+const MOST_SECONDS: f64 = 1e9;
 
 /// Chains of a run that chooses their number itself, at most.
 const MOST_CHAINS: usize = 64;

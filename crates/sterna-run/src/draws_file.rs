@@ -12,6 +12,8 @@
 //! Where parameters have names, `posterior` has a variable for each of them in place of `x`, as ArviZ's users expect: `mu`
 //! (chain, draw), and `theta` (chain, draw, theta_dim_0) where several coordinates have one name. Observables follow.
 //!
+//! Behind HDF5's own bytes stands a checksum of them (`seal`), which other readers pass over.
+//!
 //! What ArviZ calls a chain is an ensemble here. The bytes depend on nothing but the input: no clock.
 
 use std::borrow::Cow;
@@ -21,6 +23,7 @@ use std::path::Path;
 mod error;
 mod named;
 mod read;
+pub(crate) mod seal;
 mod variable;
 
 pub use error::DrawsFileError;
@@ -273,7 +276,8 @@ impl<'a> DrawsFile<'a> {
         let content = self.write_content(&file);
         // Closes in any case: a writer dropped open finishes by itself and complains on stderr.
         let closed = file.close_no_sync();
-        content.and(closed).map_err(hdf5)
+        content.and(closed).map_err(hdf5)?;
+        seal::seal(partial).map_err(|source| DrawsFileError::File { path: path.into(), source })
     }
 
     fn write_content(&self, file: &H5File) -> Result<(), Hdf5Error> {

@@ -150,6 +150,12 @@ fn key_of(setting: &str) -> &str {
 /// Cures that speak of another setting, by its key.
 fn in_keys(cure: &str) -> &str {
     match cure {
+        "a tuning round must be longer than its burn-in by at least 2 iterations" => {
+            "a tuning round must be longer than its burn-in, schedule.burn_in, by at least 2 iterations"
+        }
+        "keep at least one draw: 1 <= thin <= iterations" => {
+            "keep at least one draw: 1 <= run.thin <= run.iterations"
+        }
         "points of all chains are kept by the cores alone" => {
             "points of all chains are kept by the cores alone (run.device = \"cpu\")"
         }
@@ -189,7 +195,7 @@ impl JobError {
 
     /// A value that cannot be.
     pub fn setting(key: &str, value: impl Display, reason: impl Into<String>) -> Self {
-        Self::Setting { key: key.into(), value: value.to_string(), reason: reason.into() }
+        Self::Setting { key: key.into(), value: shown(value), reason: reason.into() }
     }
 
     /// A value that cannot be together with another.
@@ -199,13 +205,22 @@ impl JobError {
         with: impl Into<String>,
         reason: impl Into<String>,
     ) -> Self {
-        let (key, value) = (key.into(), value.to_string());
+        let (key, value) = (key.into(), shown(value));
         Self::Combination { key, value, with: with.into(), reason: reason.into() }
     }
 
     /// A field that only molecules have, found at a target of this kind.
     pub fn of_molecules(what: &str, kind: &str) -> Self {
         Self::Belongs { what: what.into(), to: "molecules".into(), here: format!("to \"{kind}\"") }
+    }
+}
+
+/// A value as people write it: one of hundreds of digits by its exponent.
+fn shown(value: impl Display) -> String {
+    let text = value.to_string();
+    match text.parse::<f64>() {
+        Ok(number) if text.len() > 24 && number.is_finite() => format!("{number:e}"),
+        _ => text,
     }
 }
 

@@ -67,7 +67,9 @@ impl LibraryTarget {
     /// Tries a library, then loads it; the function is [`SYMBOL`] and the dimension the library's own where they are not
     /// given.
     pub fn load(library: &Path, symbol: Option<&str>, dim: Option<usize>) -> Result<Self, JobError> {
-        let path = std::path::absolute(library).map_err(JobError::file("find", library))?;
+        let path = std::path::absolute(library).map_err(|error| {
+            JobError::setting("target.library", format_args!("{library:?}"), error.to_string())
+        })?;
         if !path.is_file() {
             return Err(wrong(&path, if path.is_dir() { "it is a folder" } else { "there is no such file" }));
         }

@@ -8,21 +8,25 @@ use sterna::Batch;
 pub fn read_points(path: &Path) -> Result<Batch, JobError> {
     let bytes = std::fs::read(path).map_err(JobError::file("read", path))?;
     let wrong = |message: String| JobError::Config(format!("{}: {message}", path.display()));
-    let rows = match path.extension().and_then(|e| e.to_str()) {
-        Some("json") => json(&bytes),
-        Some("csv") => csv(&bytes),
-        Some("npy") => npy(&bytes),
+    points(&bytes, path.extension().and_then(|e| e.to_str()).unwrap_or_default()).map_err(wrong)
+}
+
+/// Points in the bytes of a file with this extension.
+pub(crate) fn points(bytes: &[u8], extension: &str) -> Result<Batch, String> {
+    let rows = match extension {
+        "json" => json(bytes),
+        "csv" => csv(bytes),
+        "npy" => npy(bytes),
         _ => Err("points are read from .json (a list of lists), .csv or .npy files".into()),
-    };
-    let rows = rows.map_err(wrong)?;
+    }?;
     let dim = rows.first().map_or(0, Vec::len);
     if dim == 0 {
-        return Err(wrong("there is no point in it".into()));
+        return Err("there is no point in it".into());
     }
-    if let Some(i) = rows.iter().position(|r| r.len() != dim) {
-        return Err(wrong(format!("point {i} has {} coordinates, point 0 has {dim}", rows[i].len())));
+    match rows.iter().position(|r| r.len() != dim) {
+        Some(i) => Err(format!("point {i} has {} coordinates, point 0 has {dim}", rows[i].len())),
+        None => Ok(Batch::from_vec(dim, rows.concat())),
     }
-    Ok(Batch::from_vec(dim, rows.concat()))
 }
 
 fn json(bytes: &[u8]) -> Result<Vec<Vec<f64>>, String> {

@@ -4,6 +4,7 @@
 //! became of the target.
 
 pub mod chart;
+pub(crate) mod draws;
 mod figure;
 pub(crate) mod format;
 mod load;

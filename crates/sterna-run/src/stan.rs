@@ -52,7 +52,9 @@ impl StanModel {
     /// Loads a library and makes its model with data; its values are those of declared parameters, and of `all` that the
     /// model makes of them if it is asked to.
     pub fn load(path: &Path, data: Option<&Data>, seed: u32, all: bool) -> Result<Self, JobError> {
-        let path = std::path::absolute(path).map_err(JobError::file("find", path))?;
+        let path = std::path::absolute(path).map_err(|error| {
+            JobError::setting("target.model", format_args!("{path:?}"), error.to_string())
+        })?;
         if !path.is_file() {
             return Err(wrong(&path, if path.is_dir() { "it is a folder" } else { "there is no such file" }));
         }

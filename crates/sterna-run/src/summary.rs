@@ -265,8 +265,45 @@ impl Summary {
                  ({e}): use that version, or run its config.toml again with another --out"
             )
         })?;
+        if !read.is_sound() {
+            return Err(
+                "its numbers and the lengths of its lists do not fit together: it was damaged or edited"
+                    .into(),
+            );
+        }
         // It follows from the alarms, whoever wrote them down.
         Ok(Self { verdict: Verdict::of(&read.alarms), ..read })
+    }
+
+    /// Whether lists have the lengths that its numbers say: a file may claim anything, and readers rely on it.
+    fn is_sound(&self) -> bool {
+        let (setup, swaps, chain) = (&self.setup, &self.swaps, &self.target_chain);
+        let (chains, pairs, dim) = (setup.chains, setup.pairs, setup.target.dim);
+        let of_chains =
+            [setup.schedule.len(), self.moves.explorer.acceptance.len(), self.moves.explorer.step_size.len()];
+        let of_coordinates = [
+            chain.expectations.mean.len(),
+            chain.expectations.standard_error.len(),
+            chain.ess.coordinates.len(),
+        ];
+        let of_legs: Vec<usize> = swaps.legs.iter().map(|leg| leg.chains).collect();
+        let both_legs = of_legs.iter().fold(0usize, |sum, leg| sum.saturating_add(*leg));
+        let fits = |training: &Training| {
+            let all = [
+                training.rejection_rates.len(),
+                training.plain_rejection_rates.len(),
+                training.replaced.len(),
+            ];
+            all.iter().all(|length| [0, pairs].contains(length))
+        };
+        chains == pairs.saturating_add(1)
+            && of_chains.iter().all(|length| *length == chains)
+            && swaps.rejection_rates.len() == pairs
+            && swaps.local_barrier.beta.len() == swaps.local_barrier.lambda.len()
+            && of_coordinates.iter().all(|length| *length == dim)
+            // Two legs share the target.
+            && (of_legs.len() < 2 || both_legs == chains + of_legs.len() - 1)
+            && self.training.as_ref().is_none_or(fits)
     }
 
     /// The file's text. Keys are sorted, so that two files can be compared line by line.

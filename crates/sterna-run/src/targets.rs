@@ -22,7 +22,7 @@ pub use galaxies::Galaxies;
 pub use gmm::Gmm;
 pub use library::Library;
 pub use many_well::ManyWell;
-pub use molecule::MoleculeFiles;
+pub use molecule::{MOST_KELVIN, MoleculeFiles};
 pub use mrna::Mrna;
 pub use normal::Normal;
 pub use own::Own;
@@ -132,9 +132,8 @@ pub(crate) fn refuse_misplaced(target: &TargetKind, given: &[&str]) -> Result<()
         "system" | "positions" if kind == "alanine-dipeptide" => Err(JobError::Config(format!(
             "target.{field} belongs to kind = \"molecule\"; alanine dipeptide is built in"
         ))),
-        "model" | "data" | "seed" | "quantities" | "bridgestan" => {
-            belongs("target.model and target.data", "stan")
-        }
+        "model" | "data" => belongs("target.model and target.data", "stan"),
+        "seed" | "quantities" | "bridgestan" => belongs(&format!("target.{field}"), "stan"),
         "name" => belongs("target.name", "own"),
         _ => Err(JobError::of_molecules(&format!("target.{field}"), kind)),
     }

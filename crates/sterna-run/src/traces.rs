@@ -60,7 +60,7 @@ impl Histogram {
 
     /// Probability density in each bin, of all finite values.
     pub fn density(&self) -> Vec<f64> {
-        let total = (self.counts.iter().sum::<u64>() + self.outside) as f64;
+        let total: f64 = self.counts.iter().chain([&self.outside]).map(|count| *count as f64).sum();
         self.counts.iter().map(|&count| count as f64 / (total * self.width)).collect()
     }
 
@@ -233,10 +233,12 @@ impl Traces {
     }
 
     /// Whether lists that belong together are equally long: a file may claim anything.
-    pub fn is_sound(&self) -> bool {
+    pub fn is_sound(&self, chains: usize) -> bool {
         let process = |p: &IndexProcess| {
             let entries = p.chains.first().map_or(0, Vec::len);
-            p.chains.len() == p.replicas.len() && p.chains.iter().all(|chains| chains.len() == entries)
+            let is_chain = |chain: &u32| (*chain as usize) < chains;
+            p.chains.len() == p.replicas.len()
+                && p.chains.iter().all(|all| all.len() == entries && all.iter().all(is_chain))
         };
         let legs = self.log_z.first().map_or(0, |first| first.log_z.len());
         let growing = |g: &Growing| g.log_z.len() == legs && g.error.len() == legs;
@@ -246,7 +248,9 @@ impl Traces {
             let draws = s.values.first().map_or(0, Vec::len);
             s.values.len() == s.coordinates.len() && s.values.iter().all(|values| values.len() == draws)
         };
-        process(&self.start)
+        [0, chains].contains(&self.energies.len())
+            && self.works.len() < chains
+            && process(&self.start)
             && process(&self.index)
             && self.log_z.iter().all(growing)
             && self.works.iter().all(works)

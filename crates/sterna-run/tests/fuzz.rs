@@ -1,17 +1,31 @@
 //! Mutations of good files, the same ones every time: errors are fine, panics, hangs and vast allocations are not.
 //!
-//! `STERNA_FUZZ` is how many mutations each kind of file gets.
+//! `STERNA_FUZZ` is how many mutations each kind of file gets, `STERNA_FUZZ_SEED` says which ones.
+
+#[path = "fuzz/hdf5_blocks.rs"]
+mod hdf5_blocks;
+#[path = "fuzz/json.rs"]
+mod json;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use sterna::records::Draws;
 use sterna::run::{Run, Stage};
 use sterna::streams::{Phase, RowStream, Streams};
 use sterna_neural::weights::{NetworkConfig, to_bytes};
 use sterna_neural::{Hidden, MlpDriftConfig, RealNvpConfig};
 use sterna_run::checkpoint::{Description, encode};
+use sterna_run::draws_file::DrawsFile;
+use sterna_run::draws_store::StoredDraws;
+use sterna_run::problem::Parameter;
 use sterna_run::{Config, fuzz};
+
+/// Nothing that a mutation does may take longer, or as much memory at once.
+const MOST_SECONDS: u64 = 20;
+const MOST_BYTES: usize = 256 << 20;
 
 struct Watching;
 
@@ -175,27 +189,64 @@ fn mutate(stream: &mut RowStream, seeds: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "`./check --full` asks for more")]
+fn asked(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
+}
+
+/// Ends the program when a mutation takes too long, and says which one it was.
+fn watch(kind: String, seed: u64) -> Arc<AtomicU64> {
+    let at = Arc::new(AtomicU64::new(0));
+    let seen = Arc::downgrade(&at);
+    std::thread::spawn(move || {
+        let mut last = (u64::MAX, Instant::now());
+        while let Some(now) = seen.upgrade().map(|at| at.load(Ordering::Relaxed)) {
+            if now != last.0 {
+                last = (now, Instant::now());
+            } else if last.1.elapsed() > Duration::from_secs(MOST_SECONDS) {
+                eprintln!("mutation {now} of {kind} with seed {seed} hangs");
+                std::process::abort();
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    });
+    at
+}
+
 fn drive(kind: &str, others: &[Vec<u8>], made: Vec<Vec<u8>>, target: fn(&[u8]) -> bool) {
-    let mutations: u64 = std::env::var("STERNA_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
     assert!(made.iter().all(|data| target(data)), "a good {kind} was refused");
     let seeds = [files(kind), others.to_vec(), made].concat();
     assert!(seeds.len() > 1);
-    let streams = Streams::new(11);
-    let mut slowest = Duration::ZERO;
+    endure(kind, asked("STERNA_FUZZ", 3000), &|stream| mutate(stream, &seeds), target);
+}
+
+/// Whatever the mutation: an answer.
+fn endure(
+    kind: &str,
+    mutations: u64,
+    mutation: &dyn Fn(&mut RowStream) -> Vec<u8>,
+    target: fn(&[u8]) -> bool,
+) {
+    let seed = asked("STERNA_FUZZ_SEED", 11);
+    let streams = Streams::new(seed);
+    let at = watch(kind.into(), seed);
+    let (begin, mut accepted) = (Instant::now(), 0u64);
     for n in 0..mutations {
-        let data = mutate(&mut streams.row(Phase::Check, n, 0), &seeds);
-        let begin = Instant::now();
-        let fine = std::panic::catch_unwind(|| target(&data));
-        slowest = slowest.max(begin.elapsed());
-        if fine.is_err() {
-            let path = std::env::temp_dir().join(format!("sterna-fuzz-{kind}-{n}"));
-            std::fs::write(&path, &data).unwrap();
-            panic!("mutation {n} of {kind} panics; it is in {}", path.display());
+        at.store(n, Ordering::Relaxed);
+        let data = mutation(&mut streams.row(Phase::Check, n, 0));
+        match std::panic::catch_unwind(|| target(&data)) {
+            Ok(fine) => accepted += u64::from(fine),
+            Err(_) => {
+                let path = std::env::temp_dir().join(format!("sterna-fuzz-{kind}-{n}"));
+                std::fs::write(&path, &data).unwrap();
+                panic!("mutation {n} of {kind} panics; it is in {}", path.display());
+            }
         }
     }
-    assert!(slowest < Duration::from_secs(20), "{kind}: {slowest:?}");
-    let largest = LARGEST.load(Ordering::Relaxed);
-    assert!(largest < 256 << 20, "{kind}: {largest} bytes at once");
+    let (largest, seconds) = (LARGEST.load(Ordering::Relaxed), begin.elapsed().as_secs());
+    println!(
+        "{kind}: {mutations} mutations of seed {seed}, {accepted} accepted, at most {largest} bytes at once, {seconds} s"
+    );
+    assert!(largest < MOST_BYTES, "{kind}: {largest} bytes at once");
 }
 
 #[test]
@@ -212,6 +263,184 @@ fn checkpoints_never_panic() {
 #[test]
 fn weights_never_panic() {
     drive("weights", &[], weights(), fuzz::weights);
+}
+
+/// A butane of united atoms, small enough for many mutations.
+const XML: &str = r#"<?xml version="1.0" ?>
+<System openmmVersion="8.2" type="System" version="1">
+<PeriodicBoxVectors><A x="2" y="0" z="0"/><B x="0" y="2" z="0"/><C x="0" y="0" z="2"/></PeriodicBoxVectors>
+<Particles><Particle mass="15"/><Particle mass="14"/><Particle mass="14"/><Particle mass="15"/></Particles>
+<Constraints/>
+<Forces>
+<Force forceGroup="0" name="HarmonicBondForce" type="HarmonicBondForce" usesPeriodic="0" version="2"><Bonds>
+<Bond d=".153" k="250000" p1="0" p2="1"/><Bond d=".153" k="250000" p1="1" p2="2"/><Bond d=".153" k="250000" p1="2" p2="3"/>
+</Bonds></Force>
+<Force forceGroup="0" name="HarmonicAngleForce" type="HarmonicAngleForce" usesPeriodic="0" version="2"><Angles>
+<Angle a="1.95" k="500" p1="0" p2="1" p3="2"/><Angle a="1.95" k="500" p1="1" p2="2" p3="3"/>
+</Angles></Force>
+<Force forceGroup="0" name="PeriodicTorsionForce" type="PeriodicTorsionForce" usesPeriodic="0" version="2"><Torsions>
+<Torsion k="6" p1="0" p2="1" p3="2" p4="3" periodicity="3" phase="0"/>
+</Torsions></Force>
+</Forces>
+</System>
+"#;
+
+#[test]
+fn systems_never_panic() {
+    let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets");
+    let whole = std::fs::read(assets.join("alanine-dipeptide/system.xml")).unwrap();
+    let mostly_small = vec![XML.as_bytes().to_vec(); 15];
+    assert!(fuzz::xml(&whole));
+    drive("xml", &mostly_small, vec![XML.as_bytes().to_vec()], fuzz::xml);
+}
+
+#[test]
+fn points_never_panic() {
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }";
+    let header = format!("{header:<117}\n");
+    let numbers = [0.5f64, 1.0, -2.0, 3.0, 4.5, 1e300].map(f64::to_le_bytes).concat();
+    let npy = [b"\x93NUMPY\x01\x00v\x00", header.as_bytes(), &numbers].concat();
+    let pdb = "\
+ATOM      1  C   MOL A   1       0.000   0.000   0.000  1.00  0.00           C
+ATOM      2  C   MOL A   1       1.530   0.000   0.000  1.00  0.00           C
+ENDMDL
+";
+    let texts = [
+        "[[0.5, -0.25, 1.0], [1e3, 2.0, 3.0]]",
+        "x,y,z\n0.5,1.0,2.0\n-1e-3,4,5\n",
+        "[[[0, 0, 0], [0.1, 0, 0]]]",
+        "{\"conformations\": [{\"coordinates\": [[0, 0, 0], [0.1, 0, 0]]}]}",
+        "# nm\n0,0,0,0.1,0,0\n",
+        pdb,
+    ];
+    let made: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).chain([npy]).collect();
+    drive("points", &made, vec![made[0].clone(), made[1].clone(), made[6].clone()], fuzz::points);
+}
+
+/// Files of draws with a variable for all coordinates, and with one for each name; and the pieces that both are made of.
+fn draws() -> (Vec<Vec<u8>>, Vec<u8>) {
+    let folder = tempfile::tempdir().unwrap();
+    let ladder = |seed: f64| Draws {
+        x: (0..60).map(|i| seed + (i as f64).sin()).collect(),
+        log_density: (0..20).map(|i| -seed * i as f64).collect(),
+        replica: (0..20).collect(),
+    };
+    let ladders = [ladder(0.5), ladder(0.25)];
+    let mut store = StoredDraws::create(folder.path().join("draws"), 3, 2).unwrap();
+    let half = |draws: &Draws, second: bool| {
+        let part = |width: usize| if second { 10 * width..20 * width } else { 0..10 * width };
+        let (x, log_density) = (draws.x[part(3)].to_vec(), draws.log_density[part(1)].to_vec());
+        Draws { x, log_density, replica: draws.replica[part(1)].to_vec() }
+    };
+    for second in [false, true] {
+        store.append(&ladders.each_ref().map(|draws| half(draws, second))).unwrap();
+    }
+    let file = |name: &str, file: DrawsFile| {
+        let path = folder.path().join(name);
+        file.write(&path).unwrap();
+        std::fs::read(path).unwrap()
+    };
+    let all = || DrawsFile::stored(3, &store);
+    let names = [Parameter::scalar("mu"), Parameter::array("theta", [2])];
+    let files = vec![file("plain.nc", all()), file("named.nc", all().named(&names))];
+    (files, std::fs::read(folder.path().join("draws")).unwrap())
+}
+
+#[test]
+fn files_of_draws_never_panic() {
+    drive("draws", &[], draws().0, fuzz::draws);
+}
+
+/// Damage behind whose checksums stand again, so that the reader comes to see it.
+#[test]
+fn files_of_draws_with_sound_checksums_never_panic() {
+    let files = draws().0;
+    let blocks: Vec<_> = files.iter().map(|file| hdf5_blocks::of(file)).collect();
+    assert!(blocks.iter().all(|blocks| blocks.len() > 5), "{blocks:?}");
+    let mutation = |stream: &mut RowStream| {
+        let which = stream.below(files.len());
+        let mut data = files[which].clone();
+        for _ in 0..1 + stream.below(4) {
+            let block = &blocks[which][stream.below(blocks[which].len())];
+            let at = block.start + stream.below(block.len());
+            let end = (at + 1 + stream.below(8)).min(block.end);
+            match stream.below(4) {
+                0 => data[at] ^= 1 << stream.below(8),
+                1 => data[at] = stream.below(256) as u8,
+                2 => data[at..end].fill([0, 0xff, 0x7f, 1][stream.below(4)]),
+                _ => {
+                    let number = (stream.below(usize::MAX) as u64).to_le_bytes();
+                    data[at..end].copy_from_slice(&number[..end - at]);
+                }
+            }
+        }
+        blocks[which].iter().for_each(|block| hdf5_blocks::mend(&mut data, block));
+        data
+    };
+    endure("draws-mended", asked("STERNA_FUZZ", 3000), &mutation, fuzz::draws);
+}
+
+#[test]
+fn stored_draws_never_panic() {
+    let stored = draws().1;
+    drive("stored-draws", &[stored.clone()], vec![stored], fuzz::stored_draws);
+}
+
+/// Runs whose reports are made of mutated files: plain swaps, and two legs.
+const RUNS: [&str; 2] = [
+    r#"[target]
+kind = "normal"
+dim = 2
+[chains]
+count = 3
+ensembles = 2
+[schedule]
+rounds = 2
+iterations = 50
+burn_in = 10
+[accelerator]
+kind = "affine"
+[training]
+collect = 100
+[run]
+iterations = 200
+"#,
+    r#"[target]
+kind = "normal"
+dim = 2
+[reference]
+kind = "fitted"
+[run]
+iterations = 200
+"#,
+];
+
+/// Summaries and traces whose parts are missing, too long, of another kind or beyond all bounds: a page, or an error.
+#[test]
+fn reports_never_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = [0, 1].map(|i| folder.path().join(i.to_string()));
+    for (out, text) in runs.iter().zip(RUNS) {
+        sterna_run::job::run(&Config::parse(text, &[]).unwrap(), out, &mut ()).unwrap();
+    }
+    let read = |run: &Path, name: &str| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(run.join(name)).unwrap()).unwrap()
+    };
+    let files = runs.each_ref().map(|run| (read(run, "summary.json"), read(run, "traces.json")));
+    let mutation = |stream: &mut RowStream| {
+        let which = stream.below(2);
+        let (mut summary, mut traces) = files[which].clone();
+        if stream.below(8) == 0 {
+            // Files of two runs in one folder.
+            traces = files[1 - which].1.clone();
+        }
+        for _ in 0..1 + stream.below(4) {
+            json::mutate(if stream.below(2) == 0 { &mut summary } else { &mut traces }, stream);
+        }
+        serde_json::to_vec(&serde_json::json!([runs[which], summary, traces])).unwrap()
+    };
+    // A page takes as long as a hundred small files.
+    endure("reports", asked("STERNA_FUZZ", 3000) / 20, &mutation, fuzz::report);
 }
 
 /// Writes the corpus for libFuzzer to begin with: `cargo test -p sterna-run --test fuzz -- --ignored`.

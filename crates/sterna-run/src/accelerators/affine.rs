@@ -40,6 +40,13 @@ pub enum Covariance {
     Full,
 }
 
+impl Affine {
+    /// Whether it matches covariances.
+    pub fn is_full(&self) -> bool {
+        self.covariance == Covariance::Full
+    }
+}
+
 impl Kind for Affine {
     fn plan(&self, job: &Planned) -> Result<Plan, JobError> {
         let steps = steps("affine", self.steps, 1, 1..=1)?;
@@ -51,7 +58,7 @@ impl Kind for Affine {
                 return fitted_to(hot, Arc::new(fit), steps);
             }
         };
-        let fit = FitAffine { full: self.covariance == Covariance::Full };
+        let fit = FitAffine { full: self.is_full() };
         density.plan(Acceleration::Fitted(under_guard(fit, job.config)), steps)
     }
 

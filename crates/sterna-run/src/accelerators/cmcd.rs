@@ -12,7 +12,7 @@ use sterna::acceleration::{Acceleration, Fit, FitCmcd};
 use sterna::accelerators::NoDrift;
 use sterna::transport::Drift;
 use sterna_molecule_neural::FitControlled;
-use sterna_neural::{CmcdSize, Hidden, TrainCmcd, with_stand_in};
+use sterna_neural::{CmcdSize, Hidden, POSSIBLE_NOISE, TrainCmcd, with_stand_in};
 
 /// K, where the config does not say.
 const STEPS: usize = 5;
@@ -136,8 +136,12 @@ impl Cmcd {
                 )));
             }
         };
-        if !(self.noise > 0.0 && self.noise.is_finite()) {
-            return Err(JobError::setting("accelerator.noise", self.noise, "it must be positive"));
+        if !POSSIBLE_NOISE.contains(&self.noise) {
+            return Err(JobError::setting(
+                "accelerator.noise",
+                self.noise,
+                "it must lie between 1e-6 and 1e3",
+            ));
         }
         let steps = self.allowed_steps()?;
         let fit = FitCmcd { drift, steps, noise: self.noise };

@@ -10,6 +10,9 @@ use toml::de::{DeTable, DeValue, Deserializer, Error};
 /// Faults of one text that are told at once.
 const MOST: usize = 5;
 
+/// What serde says of a value at most, if it is to be read.
+const LONG: usize = 120;
+
 /// How serde names what it expected, and what people call it.
 const PLAIN: [(&str, &str); 7] = [
     ("expected u64", "expected a whole number from 0 up"),
@@ -84,6 +87,25 @@ pub(super) fn explain(error: &Error, path: Option<&str>, as_word: Option<&str>) 
         whole.replace_range(place..place + found.len(), &plain(found));
     }
     whole
+}
+
+/// An explanation of an override, which names the key and the value itself: only what is beyond them.
+pub(super) fn in_one_line(message: &str, key: &str) -> String {
+    let message = message.trim_end();
+    let (message, place) =
+        match message.rsplit_once("\nin `").and_then(|(m, keys)| Some((m, keys.strip_suffix('`')?))) {
+            Some((message, keys)) if key.starts_with(keys) => (message, None),
+            Some((message, keys)) => (message, Some(keys)),
+            None => (message, None),
+        };
+    // A number of three hundred digits says nothing.
+    let is_of_type = message.starts_with("invalid type: ") || message.starts_with("invalid value: ");
+    let message = match message.rfind("expected ").filter(|_| is_of_type && message.len() > LONG) {
+        Some(at) => &message[at..],
+        None => message,
+    };
+    let message = message.lines().collect::<Vec<_>>().join("; ");
+    place.map_or(message.clone(), |keys| format!("{message}, in `{keys}`"))
 }
 
 /// What serde says, in words for people.

@@ -17,6 +17,9 @@ pub enum Numbers {
 /// Entries of a list that a message shows.
 const SHOWN: usize = 4;
 
+/// Means and widths are at most this: their squares are numbers too.
+pub(crate) const MOST: f64 = 1e100;
+
 impl Numbers {
     /// A number for each of `dim` coordinates; `key` is the field that a message names.
     pub fn each(&self, key: &str, dim: usize) -> Result<Vec<f64>, JobError> {
@@ -36,12 +39,13 @@ impl Numbers {
 
     /// The same, where each must be finite.
     pub fn finite(&self, key: &str, dim: usize) -> Result<Vec<f64>, JobError> {
-        self.checked(key, dim, "it must be finite", f64::is_finite)
+        self.checked(key, dim, "it must be finite, and no larger than 1e100", |x| x.abs() <= MOST)
     }
 
     /// The same, where each must be positive and finite.
     pub fn positive(&self, key: &str, dim: usize) -> Result<Vec<f64>, JobError> {
-        self.checked(key, dim, "it must be positive and finite", |x| x > 0.0 && x.is_finite())
+        let must = "it must be positive and finite, between 1e-100 and 1e100";
+        self.checked(key, dim, must, |x| (1.0 / MOST..=MOST).contains(&x))
     }
 
     fn checked(

@@ -1,11 +1,12 @@
 //! `[[parameters]]`: names, supports and priors of what a library computes a density of.
 
+use super::MOST;
 use crate::error::JobError;
 use crate::problem::{self, Problem};
 use serde::{Deserialize, Serialize};
-use sterna::Target;
 use sterna::priors::{Independent, Law};
 use sterna::supports::{Constrained, Parameter, Parameters, Support};
+use sterna::{Streams, Target};
 
 /// One entry of `[[parameters]]`.
 ///
@@ -85,6 +86,15 @@ impl ParameterConfig {
             lower: self.lower.unwrap_or(f64::NEG_INFINITY),
             upper: self.upper.unwrap_or(f64::INFINITY),
         });
+        for (field, bound) in [("lower", self.lower), ("upper", self.upper)] {
+            if let Some(bound) = bound.filter(|bound| bound.is_finite() && bound.abs() > MOST) {
+                return Err(JobError::setting(
+                    &self.key(field),
+                    bound,
+                    "it must be infinite, or no larger than 1e100",
+                ));
+            }
+        }
         match (self.support.as_deref(), bounds) {
             (Some("interval") | None, Some(bounds)) => Ok(Some(bounds)),
             (Some("interval"), None) => {
@@ -102,6 +112,10 @@ impl ParameterConfig {
 
     /// Name, size and support, this one from the library where nothing else is said.
     fn parameter(&self, of_library: Option<Support>) -> Result<Parameter, JobError> {
+        if self.size > Streams::MOST_NORMALS {
+            let reason = format!("a target has at most {} coordinates", Streams::MOST_NORMALS);
+            return Err(JobError::setting(&self.key("size"), self.size, reason));
+        }
         let law = self.law()?.map(|law| law.support());
         let support = self.said()?.or(law).or(of_library).unwrap_or(Support::Real);
         support.check(self.size).map_err(|error| self.named(error))?;

@@ -1,5 +1,6 @@
 //! Sections that have one shape: the ladder, its tuning, networks and their training, the length of a run.
 
+use super::memory::USUAL_GIB;
 use crate::error::JobError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -130,6 +131,9 @@ pub struct RunConfig {
     pub precision: Precision,
     /// `cuda`: whether the CPU may take over where there is no GPU.
     pub fallback: bool,
+    /// GiB of memory that the run may take: one that might take more is refused before it begins.
+    #[serde(skip_serializing_if = "is_usual_memory")]
+    pub memory_gib: f64,
     /// When it is enough.
     #[serde(skip_serializing_if = "Until::is_empty")]
     pub until: Until,
@@ -153,6 +157,9 @@ pub struct Until {
     pub evaluations: Option<u64>,
 }
 
+/// Goals are at most this: so many minutes fit into every clock.
+const MOST: f64 = 1e12;
+
 impl Until {
     /// Whether it asks for nothing.
     pub fn is_empty(&self) -> bool {
@@ -170,8 +177,8 @@ impl Until {
     pub fn check(&self) -> Result<(), JobError> {
         let numbers = [("ess", self.ess), ("log_z_error", self.log_z_error), ("minutes", self.minutes)];
         for (name, number) in numbers {
-            if let Some(number) = number.filter(|number| !(*number > 0.0 && number.is_finite())) {
-                let reason = "it must be positive and finite; leave it out to ask for nothing";
+            if let Some(number) = number.filter(|number| !(*number > 0.0 && *number <= MOST)) {
+                let reason = "it must be positive, finite and at most 1e12; leave it out to ask for nothing";
                 return Err(JobError::setting(&format!("run.until.{name}"), number, reason));
             }
         }
@@ -346,6 +353,7 @@ impl Default for RunConfig {
             device: Device::Cpu,
             precision: Precision::F32,
             fallback: false,
+            memory_gib: USUAL_GIB,
             until: Until::default(),
         }
     }
@@ -355,6 +363,11 @@ impl Default for OutputConfig {
     fn default() -> Self {
         Self { trajectories: false, every: 10, distances: Vec::new(), dihedrals: Vec::new() }
     }
+}
+
+/// Configs that do not say read as those did that could not say it.
+fn is_usual_memory(gib: &f64) -> bool {
+    *gib == USUAL_GIB
 }
 
 /// The word that stands for a value in configs.

@@ -82,6 +82,14 @@ pub enum DrawsFileError {
         /// What was said.
         source: Hdf5Error,
     },
+    /// The file is not as it was written, or of another program.
+    #[error("cannot read {}: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// In what way.
+        why: String,
+    },
     /// A file cannot be read back.
     #[error("cannot read {}: {}", path.display(), cause(source))]
     Unreadable {

@@ -1,6 +1,6 @@
 //! `draws.nc` read back: for programs that have no reader of netCDF.
 
-use super::{CHAIN, DRAW, DrawsFileError};
+use super::{CHAIN, DRAW, DrawsFileError, seal};
 use rust_hdf5::{DatatypeMessage, H5File, Hdf5Error};
 use std::path::Path;
 
@@ -41,6 +41,7 @@ pub enum Numbers {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read(path: &Path) -> Result<Vec<Column>, DrawsFileError> {
+    seal::check(path).map_err(|why| DrawsFileError::Damaged { path: path.into(), why })?;
     let open = || {
         let file = H5File::open(path)?;
         let mut columns = Vec::new();

@@ -198,7 +198,7 @@ fn refuse_carried_off(run: &Run) -> Result<(), JobError> {
         None => Ok(()),
         Some((j, far)) => Err(JobError::Config(format!(
             "the density seems not to be integrable: coordinate {j} went off to ±{far:.0e}, where it is still not falling; give it \
-             bounds or a proper prior, or say so if it is truly that wide (reference.scale, {} now)",
+             bounds or a proper prior, or say so if it is truly that wide (reference.mean and reference.scale, which is {} now)",
             given[j]
         ))),
     }

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::error::JobError;
 use crate::molecules;
 use crate::problem::Problem;
+use crate::targets::MOST_KELVIN;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sterna_molecule::{MoleculeError, TemperedPath};
@@ -36,8 +37,11 @@ impl Kind for Tempered {
         };
         let molecule = molecules::in_run(molecule, &config.explorer);
         let reference = self.temperature.unwrap_or(TEMPERATURE);
-        if reference <= molecule.temperature() {
-            let reason = format!("it must be higher than the target's, {} K", molecule.temperature());
+        if !(reference > molecule.temperature() && reference <= MOST_KELVIN) {
+            let reason = format!(
+                "it must be higher than the target's, target.temperature = {} K, and at most {MOST_KELVIN}",
+                molecule.temperature()
+            );
             return Err(JobError::setting("reference.temperature", reference, reason));
         }
         let moves = config.explorer.torsion_moves();

@@ -33,7 +33,7 @@ impl Kind for AlanineDipeptide {
     }
 
     fn problem(&self) -> Result<Problem, JobError> {
-        let temperature = self.temperature.unwrap_or(super::molecule::TEMPERATURE);
+        let temperature = super::molecule::temperature(self.temperature)?;
         let molecule = sterna_molecule::alanine_dipeptide(temperature).map_err(refused)?;
         check_dimension(self.dim, &molecule)?;
         Ok(super::molecule::problem(molecule))

@@ -60,7 +60,8 @@ impl Library {
                 "target.kind = \"library\" needs target.library, the path of a shared library".into(),
             ));
         };
-        let values = (!given.is_empty()).then(|| given.iter().map(|one| one.size).sum());
+        let values =
+            (!given.is_empty()).then(|| given.iter().fold(0usize, |sum, one| sum.saturating_add(one.size)));
         let laws: Vec<Option<Law>> = given.iter().map(ParameterConfig::law).collect::<Result<_, _>>()?;
         // Wrong supports are told before anything is loaded.
         parameters(given, None)?;

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use sterna_molecule::{Molecule, MoleculeError};
 
 /// Kelvin, where the config does not say.
-pub(super) const TEMPERATURE: f64 = 300.0;
+const TEMPERATURE: f64 = 300.0;
+
+/// Kelvin at most: no force field holds there, and energies are still numbers. At least 1: colder, draws from the reference find nothing.
+pub const MOST_KELVIN: f64 = 1e6;
 
 /// Fields of `kind = "molecule"`. Names of files are relative to the config's folder.
 ///
@@ -51,8 +54,14 @@ impl Kind for MoleculeFiles {
         };
         let system = file("system", &self.system, "the XML that OpenMM's XmlSerializer writes of a System")?;
         let positions = file("positions", &self.positions, "a .pdb, .json or .csv file to start from")?;
-        let temperature = self.temperature.unwrap_or(TEMPERATURE);
-        let molecule = Molecule::read(system, positions, temperature).map_err(refused)?;
+        let temperature = temperature(self.temperature)?;
+        let molecule = Molecule::read(&system, positions, temperature).map_err(|error| match error {
+            MoleculeError::Io { path, source } => {
+                let field = if path == system { "system" } else { "positions" };
+                JobError::Config(format!("target.{field}: cannot read {}: {source}", path.display()))
+            }
+            other => refused(other),
+        })?;
         check_dimension(self.dim, &molecule)?;
         Ok(problem(molecule))
     }
@@ -68,6 +77,16 @@ impl Kind for MoleculeFiles {
 pub(super) fn problem(molecule: Molecule) -> Problem {
     let molecule = Arc::new(molecule);
     Problem { molecule: Some(molecule.clone()), ..Problem::shared(molecule) }
+}
+
+/// The temperature given, or the usual one.
+pub(super) fn temperature(given: Option<f64>) -> Result<f64, JobError> {
+    let kelvin = given.unwrap_or(TEMPERATURE);
+    if (1.0..=MOST_KELVIN).contains(&kelvin) {
+        return Ok(kelvin);
+    }
+    let reason = format!("it must be positive, between 1 and {MOST_KELVIN}, in kelvin");
+    Err(JobError::setting("target.temperature", kelvin, reason))
 }
 
 /// A molecule that cannot be had is wrong input.

@@ -1,7 +1,7 @@
 //! `kind = "normal"`: a normal with diagonal precision.
 
 use super::{About, Kind, dimension};
-use crate::config::Numbers;
+use crate::config::{MOST, Numbers};
 use crate::error::JobError;
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -53,13 +53,17 @@ impl Normal {
     pub fn normal(&self) -> Result<sterna::targets::Normal, JobError> {
         let dim = dimension("normal", self.dim, DIM, POSSIBLE, |dim| dim >= 1)?;
         let precision = each("target.precision", self.precision.as_ref(), PRECISION, self.dim, dim)?;
-        if let Some(bad) = precision.iter().find(|p| !(**p > 0.0 && p.is_finite())) {
-            return Err(JobError::setting("target.precision", bad, "it must be positive"));
+        if let Some(bad) = precision.iter().find(|p| !(1.0 / MOST..=MOST).contains(*p)) {
+            return Err(JobError::setting(
+                "target.precision",
+                bad,
+                "it must be positive, between 1e-100 and 1e100",
+            ));
         }
         let mean = each("target.mean", self.mean.as_ref(), 0.0, self.dim, precision.len())?;
-        if mean.len() != precision.len() || mean.iter().any(|m| !m.is_finite()) {
+        if mean.len() != precision.len() || mean.iter().any(|m| !(m.abs() <= MOST)) {
             return Err(JobError::Config(format!(
-                "target.mean has {} numbers, target.precision {}: give finite numbers, as many of each",
+                "target.mean has {} numbers, target.precision {}: give finite numbers up to 1e100, as many of each",
                 mean.len(),
                 precision.len()
             )));

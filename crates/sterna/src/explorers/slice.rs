@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// Points that a row may draw from its interval; then it stays, which is as exact: the way back would draw as many.
 const MOST_DRAWS: usize = 100;
 
+/// Widths of an interval, at most.
+const MOST_EXPANSIONS: usize = 10_000;
+
 /// Widths in units of a coordinate's standard deviation.
 const WIDTH: f64 = 2.0;
 
@@ -233,8 +236,10 @@ impl Explorer for Slice {
             let cure = "between 1 and 190 sweeps an iteration are possible";
             return Err(Error::setting("Slice.sweeps", self.sweeps, cure));
         }
-        if self.expansions == 0 {
-            return Err(Error::setting("Slice.expansions", 0, "an interval has at least 1 width"));
+        if self.expansions == 0 || self.expansions > MOST_EXPANSIONS {
+            const { assert!(MOST_EXPANSIONS == 10_000) };
+            let cure = "an interval has between 1 and 10000 widths";
+            return Err(Error::setting("Slice.expansions", self.expansions, cure));
         }
         if !(self.width > 0.0 && self.width.is_finite()) {
             return Err(Error::setting("Slice.width", self.width, "a width is a positive number"));

@@ -35,6 +35,9 @@ impl Draws {
 /// Proposals of each pair whose weights are kept one by one; then they are folded.
 pub const LATEST: u64 = 1 << 16;
 
+/// Numbers of draws that have their memory from the start.
+const MOST_RESERVED: usize = 1 << 26;
+
 /// What estimates are made from. Its size does not grow beyond a bound, but for draws that nobody takes out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SamplingRecord {
@@ -109,8 +112,8 @@ impl SamplingRecord {
         let kept = iterations / self.thin + 1;
         self.series.iter_mut().chain(&mut self.mode_series).for_each(|s| s.reserve(kept));
         let dim = self.series.len() / self.draws.len();
-        // Draws are taken out now and then.
-        let kept = kept.min(1 << 16) as usize;
+        // Draws are taken out now and then, the sooner the more numbers they have.
+        let kept = kept.min(1 << 16).min((MOST_RESERVED / (dim * self.draws.len()).max(1)) as u64) as usize;
         for draws in &mut self.draws {
             draws.x.reserve(kept * dim);
             draws.log_density.reserve(kept);

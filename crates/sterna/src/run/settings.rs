@@ -173,6 +173,9 @@ impl Settings {
             let cure = "between 1 and 20 rounds are possible, each with twice the samples of the one before";
             return wrong("Settings.fits", self.fits.to_string(), cure);
         }
+        if self.rounds > 10_000 {
+            return wrong("Settings.rounds", self.rounds.to_string(), "at most 10000 rounds are possible");
+        }
         self.check_length()?;
         if self.iterations == 0 {
             return wrong("Settings.iterations", "0".into(), "at least 1 iteration is needed");

@@ -2,9 +2,10 @@
 
 use super::Section;
 use crate::report::chart::{Axis, Chart, Key};
+use crate::report::draws::Columns;
 use crate::report::figure::Figure;
 use crate::report::format::{count, number, significant, with_error};
-use crate::report::load::{Columns, Folder};
+use crate::report::load::Folder;
 use crate::summary::Summary;
 use crate::traces::{Histogram, Labels};
 
