@@ -257,7 +257,9 @@ mod tests {
             for cell in Experiment::ALL.iter().flat_map(|e| e.cells(budget)) {
                 assert!(named(&cell.name) == Some(&cell), "{} is two things", cell.name);
                 let problem = cell.config.problem().expect("a target of the paper");
-                cell.config.settings(&problem).expect("a cell can be run");
+                let mut config = cell.config.clone();
+                config.run.memory_gib = cell::MEMORY_GIB;
+                config.settings(&problem).expect("a cell can be run");
                 if cell.transport_of.is_none() {
                     accelerators::plan(&problem, &cell.config).map(drop).expect("a cell can be run");
                 }

@@ -5,6 +5,9 @@ use super::kept::Kept;
 use crate::config::{Config, Count};
 use serde::{Deserialize, Serialize};
 
+/// Memory that a cell may take: the paper's largest trainings collect some gigabytes of samples.
+pub const MEMORY_GIB: f64 = 32.0;
+
 /// A run that experiments ask for. Two that are equal give the same result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {

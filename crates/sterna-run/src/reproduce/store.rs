@@ -2,7 +2,7 @@
 //! time is its own, a crash takes nothing else with it, and a stop loses nothing.
 
 use super::Watcher;
-use super::cell::{Cell, Measured};
+use super::cell::{Cell, MEMORY_GIB, Measured};
 use super::kept::measure;
 use super::results::{Machine, Results};
 use crate::error::JobError;
@@ -243,6 +243,7 @@ pub fn measure_cell(
     let mut with_transport = cell.clone();
     with_transport.config.accelerator.use_transport(transport.map(Path::to_path_buf));
     with_transport.config.threads = 1;
+    with_transport.config.run.memory_gib = MEMORY_GIB;
     let mut measured = measure(&with_transport, folder, observer)?;
     measured.cell = cell;
     let mut text = serde_json::to_vec(&measured).expect("plain data");
