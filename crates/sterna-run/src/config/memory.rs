@@ -81,7 +81,7 @@ fn needs(config: &Config, problem: &Problem, settings: &Settings) -> Vec<Need> {
     };
     let round = match settings.fit {
         None => settings.round_iterations,
-        Some(_) => settings.round_iterations.max(4).min(KEPT_OF_DOUBLING >> 8) << 8,
+        Some(_) => settings.round_iterations.clamp(4, KEPT_OF_DOUBLING >> 8) << 8,
     };
     let mut needs = vec![
         // Points, scores, momenta, journeys and their copies; what is counted of each row.

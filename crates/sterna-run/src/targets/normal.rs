@@ -61,7 +61,7 @@ impl Normal {
             ));
         }
         let mean = each("target.mean", self.mean.as_ref(), 0.0, self.dim, precision.len())?;
-        if mean.len() != precision.len() || mean.iter().any(|m| !(m.abs() <= MOST)) {
+        if mean.len() != precision.len() || mean.iter().any(|m| !(-MOST..=MOST).contains(m)) {
             return Err(JobError::Config(format!(
                 "target.mean has {} numbers, target.precision {}: give finite numbers up to 1e100, as many of each",
                 mean.len(),
