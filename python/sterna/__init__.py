@@ -17,7 +17,10 @@ True
 from . import targets
 from ._core import ConfigError, RunError, __version__
 from ._jax import from_jax, from_torch
-from ._run import Run, load, resume, sample
+from ._openmm import from_openmm
+from ._pymc import from_pymc
+from ._run import Run
+from ._sample import load, resume, sample
 from ._target import (
     Target,
     from_library,
@@ -27,9 +30,11 @@ from ._target import (
     from_stan,
     numba_signature,
 )
+from .nested import NestedSamplerLike
 
 __all__ = [
     "ConfigError",
+    "NestedSamplerLike",
     "Run",
     "RunError",
     "Target",
@@ -38,7 +43,9 @@ __all__ = [
     "from_library",
     "from_likelihood",
     "from_numba",
+    "from_openmm",
     "from_pyfunc",
+    "from_pymc",
     "from_stan",
     "from_torch",
     "load",

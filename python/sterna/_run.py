@@ -8,11 +8,11 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _config, _core
+from . import _core
 from ._core import ConfigError, Handle, RunError
 from ._progress import Bar
 from ._target import Target
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _running: weakref.WeakSet[Run] = weakref.WeakSet()
 
 # Files of Python's own: what the config cannot tell.
-_ABOUT = "python.json"
+ABOUT = "python.json"
 
 
 class Run:
@@ -74,6 +74,7 @@ class Run:
             self._error = error
             _note(error, self._how_to_go_on())
             raise
+        self._remember()
 
     def _how_to_go_on(self) -> str:
         if not (self._folder / "checkpoint").exists():
@@ -161,6 +162,8 @@ class Run:
             handle.pause(False)
             return self
         own = self._target is not None and self._target._core.is_own
+        from ._sample import resume
+
         again = resume(self._folder, model=self._target if own else None, **changes)
         again._kept, self._kept = self._kept, None
         if again._kept is not None:
@@ -267,7 +270,9 @@ class Run:
             names = [f"x[{i}]" for i in range(len(means["mean"]))]
             columns = {"mean": means["mean"], "mcse": means["standard_error"], "ess": sizes}
             return pandas.DataFrame(columns, index=pandas.Index(names, name="name"), dtype=float)
-        return pandas.DataFrame(rows).set_index("name").astype(float)
+        table = pandas.DataFrame(rows).set_index("name")
+        numbers = [column for column in table if not any(isinstance(row[column], str) for row in rows)]
+        return table.astype({column: float for column in numbers})
 
     def to_pandas(self) -> pandas.DataFrame:
         """All draws as a table of pandas: a row for each, by ladder and draw; a column for each value."""
@@ -286,8 +291,16 @@ class Run:
 
     def about(self) -> dict[str, Any]:
         """Names of axes and coordinates, where the model has them."""
-        path = self._folder / _ABOUT
+        path = self._folder / ABOUT
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+    def _remember(self) -> None:
+        """What ArviZ is to know of axes goes into the folder, for those who load it."""
+        target = self._target
+        if target is not None and target.dims and self._folder.exists():
+            coords = {name: [_plain(value) for value in values] for name, values in target.coords.items()}
+            about = {"coords": coords, "dims": {name: list(axes) for name, axes in target.dims.items()}}
+            (self._folder / ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the report, one page that opens offline; into the run folder if no path is given. Says where it is."""
@@ -347,6 +360,12 @@ def _number(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
+def _plain(value: Any) -> Any:
+    """A coordinate as JSON has it."""
+    value = value.item() if hasattr(value, "item") else value
+    return value if isinstance(value, (int, float, str)) else str(value)
+
+
 def _note(error: BaseException, note: str) -> None:
     if note and hasattr(error, "add_note"):
         error.add_note(note)
@@ -367,152 +386,3 @@ def _stop_all() -> None:
 
 
 atexit.register(_stop_all)
-
-
-def sample(
-    model: Target,
-    draws: float | None = None,
-    *,
-    seed: int | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress_bar: bool = True,
-    blocking: bool = True,
-    chains: int | str | Mapping[str, Any] | None = None,
-    ensembles: int | None = None,
-    reference: str | Mapping[str, Any] | None = None,
-    explorer: str | Mapping[str, Any] | None = None,
-    accelerator: str | Mapping[str, Any] | None = None,
-    steps: int | str | None = None,
-    schedule: Mapping[str, Any] | int | None = None,
-    network: Mapping[str, Any] | str | None = None,
-    training: Mapping[str, Any] | int | None = None,
-    iterations: int | None = None,
-    burn_in: int | None = None,
-    thin: int | None = None,
-    until: Mapping[str, Any] | None = None,
-    log_z_error: float | None = None,
-    minutes: float | None = None,
-    evaluations: int | None = None,
-    threads: int | None = None,
-    run: Mapping[str, Any] | None = None,
-    output: Mapping[str, Any] | None = None,
-    **more: Any,
-) -> Run:
-    """Sample a target.
-
-    Keywords are the fields of the config, with the same names, defaults and meanings (docs/book/config.md): a section as a
-    dictionary (``chains={"count": 10, "ensembles": 4}``), or its main field alone (``chains=10``,
-    ``accelerator="cmcd"``), or one field as ``training__steps=2000``.
-
-    Parameters
-    ----------
-    model
-        What is sampled: a :class:`Target`, from :mod:`sterna.targets` or one of the functions ``from_...``.
-    draws
-        Effective draws of every coordinate that are enough (``run.until.ess``); targets of users ask for 1000 by default,
-        built-in ones run for a fixed number of iterations.
-    seed
-        Of all randomness: same seed, same bits, for any number of threads and the command line alike.
-    store
-        The run folder; without one, a folder that goes with the result.
-    progress_bar
-        Whether to show how far it has come.
-    blocking
-        Whether to wait for the end; if not, see :meth:`Run.wait`, :meth:`Run.inspect`, :meth:`Run.pause`,
-        :meth:`Run.resume` and :meth:`Run.abort`.
-
-    Returns
-    -------
-    Run
-        With results, or, if not blocking, on its way.
-    """
-    target = as_target(model)
-    named = {
-        "seed": seed, "chains": chains, "ensembles": ensembles, "reference": reference, "explorer": explorer,
-        "accelerator": accelerator, "steps": steps, "schedule": schedule, "network": network, "training": training,
-        "iterations": iterations, "burn_in": burn_in, "thin": thin, "until": until, "draws": draws,
-        "log_z_error": log_z_error, "minutes": minutes, "evaluations": evaluations,
-        "threads": target._threads if threads is None else threads, "run": run, "output": output,
-    }  # fmt: skip
-    settings = [*target._overrides, *_config.overrides({**named, **more})]
-    temporary = store is None
-    folder = Path(tempfile.mkdtemp(prefix="sterna-")) if store is None else Path(store)
-    try:
-        begun = Run._begin(folder, target, progress_bar, lambda: Handle.start(target._core, target._text, settings, str(folder)))
-    except BaseException:
-        if temporary:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    if temporary:
-        begun._kept = weakref.finalize(begun, shutil.rmtree, folder, True)
-    if not blocking:
-        return begun
-    begun._follow()
-    _remember(begun, target)
-    return begun
-
-
-def _remember(run: Run, target: Target) -> None:
-    """What ArviZ is to know of axes goes into the folder, for those who load it."""
-    if target.coords or target.dims:
-        about = {"coords": {k: [str(c) if not isinstance(c, (int, float)) else c for c in v]
-                            for k, v in target.coords.items()},
-                 "dims": {k: list(v) for k, v in target.dims.items()}}  # fmt: skip
-        (run.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
-
-
-def as_target(model: Any) -> Target:
-    """Take a target for itself."""
-    if isinstance(model, Target):
-        return model
-    raise ConfigError(f"{model!r} is no target: sterna.targets and the functions sterna.from_... make them")
-
-
-def load(folder: str | os.PathLike[str]) -> Run:
-    """Open a run folder, whoever made it: this package or the command line."""
-    run = Run(folder)
-    if not (run.folder / "summary.json").exists():
-        raise ConfigError(f"{folder} holds no summary.json: is it a run folder, and has sampling begun?")
-    return run
-
-
-def resume(
-    folder: str | os.PathLike[str],
-    *,
-    model: Target | None = None,
-    draws: float | None = None,
-    iterations: int | None = None,
-    log_z_error: float | None = None,
-    minutes: float | None = None,
-    evaluations: int | None = None,
-    threads: int | None = None,
-    progress_bar: bool = True,
-    blocking: bool = True,
-) -> Run:
-    """Go on with the run of a folder: after a stop, a crash, or for more. Same bits as an uninterrupted run.
-
-    The folder may be one of the command line, and the command line can go on with runs of this package, where the target is
-    built in, a Stan model, a library or a molecule. A target that lives in Python has to be given again, as ``model``.
-    """
-    path = Path(folder)
-    if not (path / "config.toml").exists():
-        raise ConfigError(f"{path} holds no run: there is no config.toml")
-    target = None if model is None else as_target(model)
-    if target is not None and threads is None:
-        threads = target._threads
-    begun = Run._begin(
-        path,
-        target,
-        progress_bar,
-        lambda: Handle.resume(
-            None if target is None else target._core,
-            str(path),
-            iterations,
-            None if draws is None else float(draws),
-            log_z_error,
-            minutes,
-            evaluations,
-            threads,
-        ),  # fmt: skip
-    )
-    return begun._follow() if blocking else begun

@@ -66,6 +66,7 @@ class Target:
     _text: str
     _threads: int | None
     coords: dict[str, Sequence[Any]]
+    _kept: Any
     dims: dict[str, Sequence[str]]
 
     @property
@@ -107,6 +108,13 @@ class Target:
         from ._jax import from_jax
 
         return from_jax(log_density, dim_or_example, **more)
+
+    @staticmethod
+    def from_openmm(system: Any, positions: Any, **more: Any) -> Target:
+        """See :func:`sterna.from_openmm`."""
+        from ._openmm import from_openmm
+
+        return from_openmm(system, positions, **more)
 
 
 def _rows(points: Any) -> Array:

@@ -148,7 +148,11 @@ impl Handle {
     /// Raises what the run ended with, where that is an error.
     fn check(&self) -> PyResult<()> {
         match &self.shared.lock().outcome {
-            Some(Err(JobError::Stopped { .. } | JobError::Interrupted)) | Some(Ok(())) | None => Ok(()),
+            None => Ok(()),
+            // What was raised while values were made of the last draws.
+            Some(Err(JobError::Stopped { .. } | JobError::Interrupted) | Ok(())) => {
+                self.raised.take().map_or(Ok(()), Err)
+            }
             Some(Err(error)) => Err(raise(error, &self.raised)),
         }
     }

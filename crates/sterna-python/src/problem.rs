@@ -1,7 +1,7 @@
 //! What is sampled, as Python holds it.
 
 use crate::callback::{Attached, Callback, Function, Kept, Style};
-use crate::errors::{ConfigError, Raised, raise};
+use crate::errors::{ConfigError, Raised, annotate, raise};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use sterna::{Batch, Target};
 use sterna_run::config::{Config, ParameterConfig, TargetKind, described};
 use sterna_run::evaluate::evaluate;
 use sterna_run::library;
-use sterna_run::problem::{Parameter, Problem as Inner};
+use sterna_run::problem::{Constrain, Parameter, Problem as Inner};
 
 /// Name, shape, support and prior of a parameter.
 type Described = (String, Vec<usize>, Option<String>, Option<String>);
@@ -97,6 +97,15 @@ impl Problem {
         let inner = Inner::from_prior_transform(likelihood, transform, names).called(name);
         let target: Arc<dyn Target> = Arc::new(Attached(inner.target.clone()));
         Ok(Self { inner: Inner { target, ..inner }, raised })
+    }
+
+    /// The same, speaking of values that a function makes of rows of points, by these names.
+    fn speaking_of(&self, py: Python<'_>, function: Py<PyAny>, parameters: Vec<Described>) -> PyResult<Self> {
+        let names = shapes(&parameters);
+        let count = names.iter().map(Parameter::coordinates).sum();
+        let function = Function::new(py, function, Style::Rows)?;
+        let values = Values { function, count, raised: self.raised.clone() };
+        Ok(Self { inner: self.inner.clone().with_values(values, names), raised: self.raised.clone() })
     }
 
     /// Coordinates that are sampled.
@@ -187,6 +196,31 @@ impl Problem {
     }
 }
 
+/// Values of points that a function of Python makes; NaN where it raises, which the run is told of when it next looks.
+struct Values {
+    function: Function,
+    count: usize,
+    raised: Raised,
+}
+
+impl Constrain for Values {
+    fn values(&self) -> usize {
+        self.count
+    }
+
+    fn constrain(&self, point: &[f64], values: &mut [f64]) {
+        Python::attach(|py| {
+            let answer = self.function.call(py, point, point.len());
+            let shape = [1, self.count];
+            if let Err(error) = answer.and_then(|a| self.function.read(&a, "the values", &shape, values)) {
+                annotate(py, &error, point);
+                self.raised.keep(error);
+                values.fill(f64::NAN);
+            }
+        });
+    }
+}
+
 fn shapes(parameters: &[Described]) -> Vec<Parameter> {
     parameters.iter().map(|(name, shape, ..)| Parameter::array(name, shape.clone())).collect()
 }
@@ -201,7 +235,7 @@ fn transform(function: Function, style: Style, raised: Raised) -> impl Fn(&[f64]
             let answer = function.call(py, cube, dim);
             let read = answer.and_then(|answer| function.read(&answer, "the prior transform", shape, values));
             if let Err(error) = read {
-                crate::errors::annotate(py, &error, cube);
+                annotate(py, &error, cube);
                 raised.keep(error);
                 values.fill(f64::NAN);
             }
