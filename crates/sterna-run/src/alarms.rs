@@ -3,6 +3,7 @@
 mod class;
 mod code;
 mod density;
+mod explained;
 mod fitted;
 mod free_energy;
 mod mixing;
@@ -13,10 +14,13 @@ mod truth;
 
 pub use class::{Class, Verdict};
 pub use code::Code;
+pub use explained::Explained;
 pub use mixing::Looked;
 pub(crate) use moves::wanted_acceptance;
 pub use truth::exact_draws;
 
+use crate::chemistry::Molecule;
+use crate::error::JobError;
 use serde::{Deserialize, Serialize};
 use sterna::Batch;
 use sterna::acceleration::FitReport;
@@ -55,6 +59,8 @@ pub struct Evidence<'a> {
     pub training: Option<&'a FitReport>,
     /// What climbs found, where the reference was fitted.
     pub optima: &'a [Optimum],
+    /// Optima that no draw came near, where a last look was taken.
+    pub unvisited: Option<&'a [Optimum]>,
     /// Exact draws of the target, where it can draw.
     pub exact: Option<Batch>,
     /// Standard deviations of the broad normal that a run with a fitted reference began from.
@@ -85,6 +91,7 @@ impl<'a> Evidence<'a> {
             accelerated: run.sampler().accelerator.steps() > 0,
             training,
             optima: run.optima(),
+            unvisited: None,
             exact: None,
             given: run.given_anchor().map(|(_, deviation)| deviation),
             unreached: wanted.map(|(until, by)| (until, run.reached(), by)),
@@ -145,6 +152,22 @@ impl<'a> Evidence<'a> {
     /// Pairs of the leg that leads from the reference to the target.
     fn pairs(&self) -> usize {
         self.results.schedule.target()
+    }
+}
+
+/// A GPU that the CPU took over from, and why.
+pub(crate) fn device_replaced(why: Option<&str>) -> Option<Alarm> {
+    why.map(|why| Alarm { code: Code::DeviceReplaced, message: why.into() })
+}
+
+/// What chemists look at, or why there is nothing to see.
+pub(crate) fn of_molecule(observed: Result<Option<&Molecule>, &JobError>) -> Vec<Alarm> {
+    match observed {
+        Ok(molecule) => molecule.map_or(Vec::new(), Molecule::alarms),
+        Err(error) => {
+            let message = format!("nothing can be said about the molecule: {error}");
+            vec![Alarm { code: Code::MoleculeUnreadable, message }]
+        }
     }
 }
 

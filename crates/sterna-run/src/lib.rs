@@ -7,6 +7,7 @@ pub mod bench;
 mod bench_cuda;
 pub mod checkpoint;
 pub mod chemistry;
+mod closing;
 pub mod config;
 pub mod draws_file;
 pub mod draws_store;

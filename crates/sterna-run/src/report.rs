@@ -12,6 +12,7 @@ pub(crate) mod sections;
 mod verdict;
 mod view;
 
+use crate::alarms::{Code, Explained};
 use crate::config::known;
 use crate::error::JobError;
 use crate::files::write_whole;
@@ -168,9 +169,35 @@ fn alarms(summary: &Summary) -> String {
     for alarm in &summary.alarms {
         let (code, message) = (escape(alarm.code.name()), escape(&alarm.message));
         let class = alarm.code.class().word();
-        let _ = write!(out, "<dt><code>{code}</code> <span>{class}</span></dt><dd>{message}</dd>");
+        let _ = write!(
+            out,
+            "<dt><code>{code}</code> <span>{class}</span></dt><dd>{message}{}</dd>",
+            what_to_do(&alarm.code)
+        );
     }
     out + "</dl></section>"
+}
+
+/// What `docs/alarms.md` says would help, folded up.
+fn what_to_do(code: &Code) -> String {
+    let of = |explained: Explained| {
+        let (help, about) = (marked_up(explained.what_to_do), marked_up(explained.about));
+        format!("<details><summary>What to do</summary><p>{help}</p><p>{about}</p></details>")
+    };
+    code.explained().map_or(String::new(), of)
+}
+
+/// What little Markdown those texts have: code, and links, which lead nowhere on a page that opens offline.
+fn marked_up(text: &str) -> String {
+    let mut out = String::new();
+    for (i, part) in escape(text).split('`').enumerate() {
+        let _ = if i.is_multiple_of(2) { write!(out, "{part}") } else { write!(out, "<code>{part}</code>") };
+    }
+    while let Some((before, rest)) = out.split_once("](") {
+        let Some((opening, (_, after))) = before.rfind('[').zip(rest.split_once(')')) else { break };
+        out = format!("{}{}{after}", &before[..opening], &before[opening + 1..]);
+    }
+    out.replace("\n\n", "</p><p>")
 }
 
 /// What the page cannot show, and why.
@@ -202,6 +229,18 @@ mod tests {
     fn what_is_filled_in_is_not_read_again() {
         let parts = [("a", "{{b}}".to_string()), ("b", "x".to_string())];
         assert_eq!(fill("<{{a}}|{{b}}>", &parts), "<{{b}}|x>");
+    }
+
+    /// Every alarm unfolds the text of the document, with nothing of its Markdown left.
+    #[test]
+    fn alarms_unfold_what_to_do() {
+        for code in Code::ALL {
+            let text = what_to_do(code);
+            assert!(text.contains("<summary>What to do</summary>"), "{code}");
+            assert!(!text.contains('`') && !text.contains("](") && !text.contains("http"), "{code}: {text}");
+            assert_eq!(text.matches("<code>").count(), text.matches("</code>").count(), "{code}");
+        }
+        assert_eq!(marked_up("see [there](http://a.b/c) and `x < 1`"), "see there and <code>x &lt; 1</code>");
     }
 
     /// Nothing on the page may ask for anything outside it.

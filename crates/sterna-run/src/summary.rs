@@ -15,7 +15,7 @@ pub use setup::{About, AcceleratorName, Setup, TargetName};
 pub use swaps::{LegSummary, LocalBarrier, LogZ, Normalised, PairRatio, Swaps};
 pub use target_chain::{BadDensities, BadDensity, Ess, Expectations, ExplorerSummary, Moves, TargetChain};
 
-use crate::alarms::{Alarm, Code, Evidence, Looked, Verdict};
+use crate::alarms::{self, Alarm, Code, Evidence, Looked, Verdict};
 use crate::checkpoint;
 use crate::chemistry::{Molecule, Observed};
 use crate::error::JobError;
@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 use sterna::Batch;
+use sterna::last_look::Seen;
 use sterna::records::Draws;
 use sterna::run::{Results, Run, Stage, StoppedBy};
 
@@ -120,6 +121,8 @@ pub struct Findings<'a> {
     pub times: &'a Times,
     /// Draws of each ladder, or some of them evenly spread: what alarms look at.
     pub draws: &'a [Draws],
+    /// What was seen where no draw came near, where somebody looked.
+    pub seen: Option<&'a Seen>,
     /// Exact draws, where the target can draw.
     pub exact: Option<Batch>,
     /// The values of a draw that the problem names, where those are not its coordinates.
@@ -155,17 +158,12 @@ impl Findings<'_> {
         // Fits in closed form have their own to say as well.
         let evidence = Evidence::new(self.run, results, self.run.fit_report(), self.draws);
         let (exact, said) = (self.exact.clone(), self.said(results));
-        let mut alarms = Evidence { features, looked, exact, said, ..evidence }.alarms();
+        let unvisited = self.seen.map(|seen| &seen.unvisited[..]);
+        let mut alarms = Evidence { features, looked, exact, said, unvisited, ..evidence }.alarms();
         alarms.extend(self.about.tried.alarms.iter().cloned());
-        let replaced = self.run.engine_replaced().map(str::to_string);
-        alarms.extend(replaced.map(|message| Alarm { code: Code::DeviceReplaced, message }));
-        match &self.observed {
-            Ok(observed) => alarms.extend(observed.iter().flat_map(|o| o.molecule.alarms())),
-            Err(error) => {
-                let message = format!("nothing can be said about the molecule: {error}");
-                alarms.push(Alarm { code: Code::MoleculeUnreadable, message });
-            }
-        }
+        alarms.extend(alarms::device_replaced(self.run.engine_replaced()));
+        let molecule = self.observed.map(|observed| observed.map(|observed| &observed.molecule));
+        alarms.extend(alarms::of_molecule(molecule));
         alarms.sort_by_key(|alarm| alarm.code.class());
         alarms
     }
@@ -206,7 +204,7 @@ impl Summary {
             parameters: quantities.parameters,
             observables: quantities.observables,
             moves: Moves::of(run, &results, findings.said(&results)),
-            cost: Cost::of(about, &setup, run, &results, times),
+            cost: Cost::of(about, &setup, run, &results, times).with_last_look(findings.seen),
             training: Training::report(run).map(Training::of),
             molecule,
             alarms,

@@ -53,7 +53,7 @@ pub fn tried(problem: &Problem, plan: &Plan) -> Result<Tried, JobError> {
 }
 
 /// Built-in targets are tested with the program.
-fn is_of_a_user(problem: &Problem) -> bool {
+pub(crate) fn is_of_a_user(problem: &Problem) -> bool {
     matches!(problem.kind, TargetKind::Library(_) | TargetKind::Stan(_) | TargetKind::Own(_))
 }
 

@@ -19,6 +19,7 @@ pub mod fitted;
 mod index_process;
 pub mod iteration;
 pub mod lanes;
+pub mod last_look;
 pub mod path;
 pub mod path_formula;
 pub mod paths;

@@ -4,7 +4,6 @@ use super::{Kind, Plan, Planned, fitted_to, steps, under_guard};
 use crate::error::JobError;
 use crate::references::Ground;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use sterna::acceleration::{Acceleration, FitAffine};
 use sterna_molecule::FitConditionalAffine;
 
@@ -55,7 +54,7 @@ impl Kind for Affine {
             Ground::Molecule(hot) => {
                 let (molecule, temperatures) = (hot.molecule.clone(), hot.path.temperatures());
                 let fit = FitConditionalAffine { molecule, temperatures };
-                return fitted_to(hot, Arc::new(fit), steps);
+                return fitted_to(hot, under_guard(fit, job.config), steps);
             }
         };
         let fit = FitAffine { full: self.is_full() };

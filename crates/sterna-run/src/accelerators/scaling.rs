@@ -1,10 +1,9 @@
 //! `kind = "scaling"`: of molecules, displacements of stiff coordinates scaled by √(T′/T).
 
-use super::{Kind, Plan, Planned, fitted_to, steps};
+use super::{Kind, Plan, Planned, fitted_to, steps, under_guard};
 use crate::error::JobError;
 use crate::references::Ground;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use sterna_molecule::FitScaling;
 
 /// Fields of `kind = "scaling"`.
@@ -33,7 +32,7 @@ impl Kind for Scaling {
         };
         let steps = steps("scaling", self.steps, 1, 1..=1)?;
         let (molecule, temperatures) = (hot.molecule.clone(), hot.path.temperatures());
-        fitted_to(hot, Arc::new(FitScaling { molecule, temperatures }), steps)
+        fitted_to(hot, under_guard(FitScaling { molecule, temperatures }, job.config), steps)
     }
 
     fn steps(&self) -> Option<usize> {

@@ -1,7 +1,9 @@
 //! Alarms of runs whose reference was fitted, and of those that were to reach something.
 
 use super::Evidence;
+use crate::closing::EXPECTED;
 use sterna::fitted::Optimum;
+use sterna::last_look::reach;
 use sterna::run::{Leg, StoppedBy, Until};
 
 impl Evidence<'_> {
@@ -20,29 +22,45 @@ impl Evidence<'_> {
         })
     }
 
-    /// An optimum of weight, farther from every draw than draws of a normal ever are from its middle.
+    /// An optimum of weight that no draw came near: as the last look has it, or before that as the first climbs do.
     pub(super) fn unvisited_optimum(&self) -> Option<String> {
-        let best = self.optima.iter().map(|o| o.log_evidence).fold(f64::NEG_INFINITY, f64::max);
-        let far = |optimum: &&Optimum| {
-            let dim = self.dim as f64;
-            let limit = dim + 8.0 * (2.0 * dim).sqrt() + 8.0;
-            let near = |x: &[f64]| {
-                let mut away: Vec<f64> = x.iter().zip(&optimum.mean).map(|(x, m)| x - m).collect();
-                optimum.shape.solve(&mut away);
-                away.iter().map(|a| a * a).sum::<f64>() < limit
-            };
-            !self.draws.iter().any(|draws| draws.x.chunks_exact(self.dim).any(near))
+        let first = || {
+            let optima =
+                self.optima.iter().filter(|optimum| self.is_weighty(optimum) && !self.is_near(optimum));
+            optima.max_by(|a, b| a.log_evidence.total_cmp(&b.log_evidence))
         };
-        let weighty = self.optima.iter().filter(|o| o.log_evidence > best - 7.0);
-        let optimum = weighty.filter(far).max_by(|a, b| a.log_evidence.total_cmp(&b.log_evidence))?;
+        let optimum = match self.unvisited {
+            Some(all) => all.first()?,
+            None => first()?,
+        };
         let shown: Vec<String> = optimum.mean.iter().take(8).map(|x| format!("{x:.4}")).collect();
         let more = if self.dim > 8 { ", …" } else { "" };
+        let share = (optimum.log_evidence - self.results.log_z.bar).exp().min(1.0);
         Some(format!(
-            "no draw came near an optimum that a climb had found, at [{}{more}] with log density {:.2}: a mode may be \
-                 missing; sample longer, or allow an anchor (reference.anchor)",
+            "no draw came near an optimum that a climb found, at [{}{more}] with log density {:.2}: by its curvature, {} of the mass \
+             that was sampled may lie there besides; begin from a reference that covers it (reference.mean and reference.scale, or \
+             reference.kind = \"fitted\" with its anchor)",
             shown.join(", "),
-            optimum.log_density
+            optimum.log_density,
+            if share < 0.995 { format!("{:.0}%", (100.0 * share).max(1.0)) } else { "as much as all".into() }
         ))
+    }
+
+    /// Whether so much mass lies around an optimum, as far as its curvature tells, that draws should have come to it.
+    fn is_weighty(&self, optimum: &Optimum) -> bool {
+        let ess = self.results.ess.iter().copied().fold(f64::INFINITY, f64::min);
+        let expected = (optimum.log_evidence - self.results.log_z.bar).exp() * ess;
+        expected > EXPECTED
+    }
+
+    /// Whether a draw is as near as draws of the normal around an optimum are.
+    fn is_near(&self, optimum: &Optimum) -> bool {
+        let near = |x: &[f64]| {
+            let mut away: Vec<f64> = x.iter().zip(&optimum.mean).map(|(x, m)| x - m).collect();
+            optimum.shape.solve(&mut away);
+            away.iter().map(|a| a * a).sum::<f64>() < reach(self.dim)
+        };
+        self.draws.iter().any(|draws| draws.x.chunks_exact(self.dim).any(near))
     }
 
     /// What is missing of what the run was asked for.

@@ -6,7 +6,7 @@ use sterna::run::Leg;
 use sterna_testkit::p_values::chi_square;
 
 /// Probability that parts of a sound run disagree so, if its error is right.
-const BY_CHANCE: f64 = 1e-6;
+const BY_CHANCE: f64 = 1e-4;
 
 /// A difference of log Z below this matters to nobody.
 const SMALL: f64 = 0.05;

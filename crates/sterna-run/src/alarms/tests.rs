@@ -1,5 +1,7 @@
 //! Each alarm is raised by what it is about, and silent otherwise.
 
+mod each;
+
 use super::*;
 use sterna::Schedule;
 use sterna::estimates::Mixing;
@@ -72,6 +74,7 @@ fn codes_with(results: &Results, shares: &[f64], change: impl Fn(&mut Evidence))
         accelerated: false,
         training: None,
         optima: &[],
+        unvisited: None,
         exact: None,
         given: None,
         unreached: None,
@@ -102,6 +105,7 @@ fn bad_density_says_where() {
         accelerated: false,
         training: None,
         optima: &[],
+        unvisited: None,
         exact: None,
         given: None,
         unreached: None,
@@ -197,6 +201,7 @@ fn missed_mode_needs_ladders_that_disagree() {
         accelerated: false,
         training: None,
         optima: &[],
+        unvisited: None,
         exact: None,
         given: None,
         unreached: None,
@@ -220,6 +225,7 @@ fn training_passes_its_own_on() {
             accelerated: true,
             training: Some(&report),
             optima: &[],
+            unvisited: None,
             exact: None,
             given: None,
             unreached: None,

@@ -4,6 +4,7 @@ use super::{Observer, Progress};
 use crate::accelerators::Plan;
 use crate::alarms::exact_draws;
 use crate::chemistry::{self, Observed};
+use crate::closing;
 use crate::config::{AcceleratorKind, Config, Count, ReferenceKind, word};
 use crate::error::JobError;
 use crate::problem::Problem;
@@ -14,6 +15,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use sterna::engine::MakeEngine;
+use sterna::last_look::Seen;
 use sterna::path::AnnealingPath;
 use sterna::records::Draws;
 use sterna::run::{Run, Stage};
@@ -131,6 +133,7 @@ impl Work {
         if !sampled {
             return None;
         }
+        let seen = self.last_look(draws);
         let schedule = &self.run.sampler().schedule;
         let observed = chemistry::observe(&self.problem, &self.config, schedule, draws);
         let summary = Summary::of(&Findings {
@@ -138,6 +141,7 @@ impl Work {
             run: &self.run,
             times: &self.times,
             draws,
+            seen: seen.as_ref(),
             exact: exact_draws(&*self.problem.target).filter(|_| self.problem.values.is_none()),
             values: self.problem.values.as_deref(),
             observables: &self.problem.observables,
@@ -145,6 +149,18 @@ impl Work {
             observed: observed.as_ref().map(Option::as_ref),
         });
         Some((summary, observed.ok().flatten()))
+    }
+}
+
+impl Work {
+    /// Looks where no draw came near, once the run has ended; none where nobody looked. It asks the target anew each time, so that
+    /// a run that goes on has the bits of one that never stopped.
+    fn last_look(&self, draws: &[Draws]) -> Option<Seen> {
+        if self.run.progress().0 != Stage::Finished {
+            return None;
+        }
+        // What fails, or panics, far out has said nothing.
+        caught(|| Ok(closing::look(&self.problem, &self.run, self.config.seed, draws)?)).ok().flatten()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::process::processor_s;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use sterna::acceleration::FitReport;
+use sterna::last_look::Seen;
 use sterna::run::{Results, Run};
 
 /// Points evaluated.
@@ -19,6 +20,9 @@ pub struct Evaluations {
     /// Of these, climbs to optima.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub climbing: u64,
+    /// Of these, in the last look around the draws.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub last_look: u64,
     /// Of these, in sampling.
     pub sampling: u64,
     /// Of these, inside losses.
@@ -42,6 +46,7 @@ impl Evaluations {
                 + inside_losses(|fit| fit.target_evaluations),
             trial: about.tried.evaluations,
             climbing: run.climbing_evaluations(),
+            last_look: 0,
             sampling: results.sampling_evaluations,
             training: inside_losses(|fit| fit.target_evaluations),
             network: network_training + in_swaps + results.network_evaluations,
@@ -51,7 +56,7 @@ impl Evaluations {
 
     /// Of the target, after trial and climbs, before sampling and outside losses.
     pub fn tuning(&self) -> u64 {
-        let others = [self.trial, self.climbing, self.sampling, self.training];
+        let others = [self.trial, self.climbing, self.last_look, self.sampling, self.training];
         others.iter().fold(self.target, |left, other| left.saturating_sub(*other))
     }
 
@@ -97,6 +102,16 @@ impl Cost {
             payoff,
             break_even,
         }
+    }
+}
+
+impl Cost {
+    /// With what a last look cost.
+    pub(super) fn with_last_look(mut self, seen: Option<&Seen>) -> Self {
+        let asked = seen.map_or(0, |seen| seen.evaluations);
+        self.evaluations.last_look = asked;
+        self.evaluations.target += asked;
+        self
     }
 }
 

@@ -59,7 +59,8 @@ fn summary_and_report_tell_of_both_legs() {
     assert!(reference.note.is_none() || summary.swaps.legs[1].round_trips < 10, "{reference:?}");
     let evaluations = &summary.cost.evaluations;
     assert!(evaluations.climbing > 0 && evaluations.tuning() > 0);
-    let parts = evaluations.trial + evaluations.climbing + evaluations.tuning() + evaluations.sampling;
+    let before = evaluations.trial + evaluations.climbing + evaluations.tuning();
+    let parts = before + evaluations.sampling + evaluations.last_look;
     assert_eq!(parts, evaluations.target);
     // Chains have names: the target lies where legs meet.
     let (target, chains) = (summary.target_number(), summary.setup.chains);

@@ -334,6 +334,11 @@ impl Run {
         self.reference.as_ref().map_or(&[], |reference| &reference.state.found.optima)
     }
 
+    /// All that climbs found, where a reference was fitted.
+    pub fn found(&self) -> Found {
+        self.reference.as_ref().map_or_else(Found::default, |reference| reference.state.found.clone())
+    }
+
     /// The fitted reference, where there is one by now.
     pub fn mixture(&self) -> Option<&Mixture> {
         self.reference.as_ref().and_then(|reference| reference.state.mixture.as_ref())

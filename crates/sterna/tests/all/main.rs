@@ -9,6 +9,7 @@ mod common;
 mod engine;
 mod fitted_runs;
 mod invariance;
+mod last_look;
 mod legs;
 mod resume;
 mod sameness;

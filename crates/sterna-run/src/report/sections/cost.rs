@@ -43,6 +43,7 @@ fn points(evaluations: &Evaluations) -> Option<Chart> {
         ("target, tuning", evaluations.tuning()),
         ("target, training", evaluations.training),
         ("target, sampling", evaluations.sampling),
+        ("target, last look", evaluations.last_look),
         ("network, training", evaluations.network_training),
         ("network, sampling", evaluations.network_sampling()),
     ]

@@ -1,0 +1,264 @@
+//! A last look, once all draws are there: does the density rise where no draw came near?
+//!
+//! Points all around the draws, from once to twelve times as far as these lie, are asked once each. Where the score there is
+//! that of a mixture which looks like the draws, they tell nothing new; from the others, and from draws that the mixture does
+//! not explain, climbs go uphill. An optimum that should hold some of the mass, and that no draw is near or connected to, was missed.
+
+use crate::fitted::{Covariance, Found, Further, Mixture, Optimum, Place, Shape, Starts, places};
+use crate::records::Draws;
+use crate::streams::Phase;
+use crate::{Batch, Counted, Result, Streams, Target};
+use std::sync::Arc;
+
+/// How many times as far as the draws the farthest points lie.
+const FARTHEST: f64 = 12.0;
+
+/// Points that are asked before climbs begin: at least, at most, and at least where there are more than so many coordinates: few of many
+/// come near to anything there.
+const POINTS: (u64, u64) = (1024, 8192);
+const POINTS_OF_MANY: u64 = 256;
+const MANY: usize = 10;
+
+/// Climbs at least and at most.
+const CLIMBS: (u64, u64) = (8, 32);
+
+/// A score this near to that of the mixture, relative to its length, is explained by it.
+const EXPLAINED: f64 = 0.5;
+
+/// Between an optimum and a draw that belongs to it, the density nowhere falls by more than this below the lower of the two, in log.
+const DIP: f64 = 1.0;
+
+/// Points on the line between an optimum and a draw.
+const BETWEEN: usize = 9;
+
+/// Draws nearest to an optimum that are asked whether they belong to it.
+const NEAREST: usize = 3;
+
+/// What a last look begins with.
+pub struct LastLook<'a> {
+    /// The density.
+    pub target: Arc<dyn Target>,
+    /// What the draws look like.
+    pub mixture: &'a Mixture,
+    /// What earlier climbs found.
+    pub found: Found,
+    /// The broad normal that the run began from, where there is one.
+    pub begun: Option<Starts<'a>>,
+    /// Draws of the target, ladder after ladder.
+    pub draws: &'a [Draws],
+    /// Covariances that are kept of optima.
+    pub covariance: Covariance,
+    /// Randomness of its own.
+    pub streams: Streams,
+}
+
+/// When an optimum is one that should have been visited.
+#[derive(Clone, Copy, Debug)]
+pub struct Weighty {
+    /// log Z, as the run has it.
+    pub log_z: f64,
+    /// The least share of the mass around an optimum, by its curvature.
+    pub share: f64,
+}
+
+/// What a last look saw.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Optima that no draw came near, the one with most mass first.
+    pub unvisited: Vec<Optimum>,
+    /// Points at which the target was evaluated.
+    pub evaluations: u64,
+}
+
+impl LastLook<'_> {
+    /// Looks, for about so many evaluations.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use sterna::fitted::{Covariance, Found, Mixture, Shape};
+    /// use sterna::last_look::{LastLook, Weighty};
+    /// use sterna::{Streams, records::Draws, targets::Normal};
+    /// // Draws of N(0, 1), which is what the target is: nothing else is there.
+    /// let x: Vec<f64> = (0..400).map(|i| ((i * 61 % 401) as f64 / 100.0) - 2.0).collect();
+    /// let draws = [Draws { log_density: vec![-1.0; 400], x, ..Draws::default() }];
+    /// let seen = LastLook {
+    ///     target: Arc::new(Normal::isotropic(1, 1.0)),
+    ///     mixture: &Mixture::normal(vec![0.0], Shape::Diagonal(vec![1.0]))?,
+    ///     found: Found::default(),
+    ///     begun: None,
+    ///     draws: &draws,
+    ///     covariance: Covariance::Dense,
+    ///     streams: Streams::new(1),
+    /// }
+    /// .look(1000, Weighty { log_z: 0.9, share: 0.01 })?;
+    /// assert!(seen.unvisited.is_empty() && seen.evaluations > 256);
+    /// # Ok::<(), sterna::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the target fails.
+    pub fn look(self, budget: u64, weighty: Weighty) -> Result<Seen> {
+        let target = Arc::new(Counted::new(self.target.clone()));
+        let (mean, deviation) = spread(self.draws, self.mixture.dim());
+        let around = Starts { mean: &mean, deviation: &deviation };
+        let starts = self.starts(&*target, around, budget)?;
+        let shape = self.mixture.pooled_shape();
+        let further = Further { points: starts, others: 0 };
+        let anchor = self.begun.unwrap_or(around);
+        let found = self.found.clone();
+        let found = found.and_further(&*target, anchor, &self.streams, (self.covariance, &shape), further)?;
+        let mut unvisited = Vec::new();
+        for optimum in found.optima {
+            let share = (optimum.log_evidence - weighty.log_z).exp();
+            if share > weighty.share && !self.is_visited(&*target, &optimum)? {
+                unvisited.push(optimum);
+            }
+        }
+        unvisited.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
+        Ok(Seen { unvisited, evaluations: target.evaluations() })
+    }
+
+    fn points(&self) -> impl Iterator<Item = (&[f64], f64)> {
+        let dim = self.mixture.dim();
+        self.draws.iter().flat_map(move |d| d.x.chunks_exact(dim).zip(d.log_density.iter().copied()))
+    }
+
+    /// Where climbs start.
+    fn starts(&self, target: &dyn Target, around: Starts, budget: u64) -> Result<Vec<Vec<f64>>> {
+        let dim = self.mixture.dim();
+        let each = match self.found.climbs {
+            0 => 20 + dim as u64,
+            climbs => (self.found.evaluations / climbs as u64).max(1),
+        };
+        let climbs = (budget / 3 / each).clamp(CLIMBS.0, CLIMBS.1) as usize;
+        let least = if dim > MANY { POINTS_OF_MANY } else { POINTS.0 };
+        let count = (2 * budget / 3).clamp(least, POINTS.1) as usize;
+        let asked = places(target, self.around(around, count))?;
+        // Of points at one distance the highest say most; a quarter of the climbs goes from each four of the distances.
+        let strange: Vec<(usize, &Place)> = asked
+            .iter()
+            .enumerate()
+            .filter(|(_, p)| p.log_density.is_finite() && !self.explains(p, target))
+            .collect();
+        let mut starts: Vec<Vec<f64>> = Vec::new();
+        for part in 0..4 {
+            let mut here: Vec<&Place> =
+                strange.iter().filter(|(i, _)| 4 * i / count == part).map(|(_, place)| *place).collect();
+            here.sort_by(|a, b| b.log_density.total_cmp(&a.log_density));
+            let (high, rest) = here.split_at((climbs / 8).min(here.len()));
+            let stride = rest.len().div_ceil((climbs / 16).max(1)).max(1);
+            starts.extend(high.iter().chain(rest.iter().step_by(stride)).map(|place| place.point.clone()));
+        }
+        starts.extend(self.strange_draws(climbs - starts.len().min(climbs)));
+        Ok(starts)
+    }
+
+    /// Points around the draws and, in turn, around where the run began, farther and farther.
+    fn around(&self, around: Starts, count: usize) -> Vec<Vec<f64>> {
+        let dim = self.mixture.dim();
+        let mut z = Batch::zeros(count, dim);
+        self.streams.normals(Phase::Climb, 1, &(0..count as u32).collect::<Vec<_>>(), &mut z);
+        let point = |i: usize| {
+            let far = FARTHEST.powf((i as f64 + 0.5) / count as f64);
+            let Starts { mean, deviation } =
+                if i.is_multiple_of(2) { around } else { self.begun.unwrap_or(around) };
+            let coordinates = mean.iter().zip(deviation).zip(z.row(i));
+            coordinates.map(|((mean, deviation), z)| mean + far * deviation * z).collect()
+        };
+        (0..count).map(point).collect()
+    }
+
+    /// Whether the mixture has the score of a place: then it leads to what is known.
+    fn explains(&self, place: &Place, target: &dyn Target) -> bool {
+        if !target.has_score() {
+            return false;
+        }
+        let mut score = vec![0.0; place.point.len()];
+        self.mixture.evaluate(&place.point, &mut score, &mut Vec::new());
+        let deviations = self.mixture.whole_shape().deviations();
+        let square = |of: &dyn Fn(usize) -> f64| {
+            (0..score.len()).map(|j| (of(j) * deviations[j]).powi(2)).sum::<f64>()
+        };
+        let (off, length) = (square(&|j| place.score[j] - score[j]), square(&|j| score[j]));
+        off <= EXPLAINED * EXPLAINED * length
+    }
+
+    /// Draws at which the mixture is lowest beside the density.
+    fn strange_draws(&self, count: usize) -> Vec<Vec<f64>> {
+        const LOOKED_AT: usize = 2000;
+        let stride = self.points().count().div_ceil(LOOKED_AT).max(1);
+        let (mut score, mut work) = (vec![0.0; self.mixture.dim()], Vec::new());
+        let gap = |(x, log_density): (&[f64], f64)| {
+            (log_density - self.mixture.evaluate(x, &mut score, &mut work), x.to_vec())
+        };
+        let mut gaps: Vec<(f64, Vec<f64>)> = self.points().step_by(stride).map(gap).collect();
+        gaps.sort_by(|a, b| b.0.total_cmp(&a.0));
+        gaps.into_iter().take(count).map(|(_, x)| x).collect()
+    }
+
+    /// Whether a draw is as near to an optimum as draws of its normal are, or the density leads from it to one without a dip.
+    fn is_visited(&self, target: &dyn Target, optimum: &Optimum) -> Result<bool> {
+        let mut near: Vec<(f64, &[f64], f64)> = Vec::new();
+        for (x, log_density) in self.points() {
+            let square = distance(x, &optimum.mean, &optimum.shape);
+            if square < reach(x.len()) {
+                return Ok(true);
+            }
+            near.push((square, x, log_density));
+        }
+        near.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (_, x, log_density) in near.into_iter().take(NEAREST) {
+            let at = |k: usize| {
+                let t = (k + 1) as f64 / (BETWEEN + 1) as f64;
+                x.iter().zip(&optimum.mean).map(|(x, m)| x + t * (m - x)).collect()
+            };
+            let floor = log_density.min(optimum.log_density) - DIP;
+            if places(target, (0..BETWEEN).map(at).collect())?.iter().all(|place| place.log_density >= floor)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The normal that draws look like, coordinate by coordinate.
+///
+/// # Errors
+/// If there are no draws, or none that are numbers.
+pub fn normal_of(draws: &[Draws], dim: usize) -> Result<Mixture> {
+    let (mean, deviation) = spread(draws, dim);
+    Mixture::normal(mean, Shape::Diagonal(deviation))
+}
+
+/// Mean and standard deviations of the draws; a coordinate that never moved is given a small one.
+fn spread(draws: &[Draws], dim: usize) -> (Vec<f64>, Vec<f64>) {
+    let (mut count, mut mean, mut square) = (0.0, vec![0.0; dim], vec![0.0; dim]);
+    for x in draws.iter().flat_map(|d| d.x.chunks_exact(dim)) {
+        count += 1.0;
+        for j in 0..dim {
+            let off = x[j] - mean[j];
+            mean[j] += off / count;
+            square[j] += off * (x[j] - mean[j]);
+        }
+    }
+    let deviation = square.iter().zip(&mean).map(|(s, m)| match (s / count).sqrt() {
+        d if d > 0.0 && d.is_finite() => d,
+        _ => 1e-6 * m.abs().max(1.0),
+    });
+    let deviation = deviation.collect();
+    (mean, deviation)
+}
+
+/// Squared distance in the coordinates of a shape.
+fn distance(x: &[f64], from: &[f64], shape: &Shape) -> f64 {
+    let mut away: Vec<f64> = x.iter().zip(from).map(|(x, m)| x - m).collect();
+    shape.solve(&mut away);
+    away.iter().map(|a| a * a).sum()
+}
+
+/// Squared distance from its middle that draws of a normal never have.
+pub fn reach(dim: usize) -> f64 {
+    let dim = dim as f64;
+    dim + 8.0 * (2.0 * dim).sqrt() + 8.0
+}

@@ -1,0 +1,116 @@
+//! The last look finds a mode that no draw came near, and nothing where all was visited.
+
+use std::sync::Arc;
+use sterna::fitted::{Covariance, Found};
+use sterna::last_look::{LastLook, Seen, Weighty, normal_of};
+use sterna::records::Draws;
+use sterna::streams::{Phase, Streams};
+use sterna::{Batch, Counted, Evaluation, Target};
+
+/// Normals of these places and widths, equally weighted; whether it writes scores.
+struct Humps(Vec<(f64, f64)>, bool);
+
+impl Humps {
+    const DIM: usize = 3;
+
+    fn logs(&self, x: &[f64]) -> Vec<f64> {
+        let log = |&(m, s): &(f64, f64)| {
+            let square: f64 = x.iter().map(|x| (x - m) * (x - m)).sum();
+            -0.5 * square / (s * s)
+                - Self::DIM as f64 * (s * 2.506_628_274_631_000_5).ln()
+                - (self.0.len() as f64).ln()
+        };
+        self.0.iter().map(log).collect()
+    }
+}
+
+impl Target for Humps {
+    fn dim(&self) -> usize {
+        Self::DIM
+    }
+
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
+        for i in 0..x.rows() {
+            let logs = self.logs(x.row(i));
+            let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = logs.iter().map(|l| (l - top).exp()).sum();
+            out.log_density[i] = top + sum.ln();
+            if self.1 {
+                for (j, x) in x.row(i).iter().enumerate() {
+                    let pull = |(l, (m, s)): (&f64, &(f64, f64))| (l - top).exp() / sum * (m - x) / (s * s);
+                    out.score.row_mut(i)[j] = logs.iter().zip(&self.0).map(pull).sum();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn has_score(&self) -> bool {
+        self.1
+    }
+}
+
+/// Draws of some of the humps, in turn.
+fn draws(target: &Humps, visited: &[usize]) -> Vec<Draws> {
+    let mut out = Draws::default();
+    for i in 0..900u32 {
+        let (mean, width) = target.0[visited[i as usize % visited.len()]];
+        let mut stream = Streams::new(5).row(Phase::Check, 0, i);
+        let x: Vec<f64> = (0..Humps::DIM).map(|_| mean + width * stream.normal()).collect();
+        let logs = target.logs(&x);
+        out.log_density.push(logs.iter().map(|l| l.exp()).sum::<f64>().ln());
+        out.x.extend(x);
+    }
+    vec![out]
+}
+
+fn look(target: Humps, visited: &[usize]) -> Seen {
+    let (draws, share) = (draws(&target, visited), visited.len() as f64 / target.0.len() as f64);
+    let counted = Arc::new(Counted::new(target));
+    let seen = LastLook {
+        target: counted.clone(),
+        mixture: &normal_of(&draws, Humps::DIM).unwrap(),
+        found: Found::default(),
+        begun: None,
+        draws: &draws,
+        covariance: Covariance::Dense,
+        streams: Streams::new(3),
+    }
+    .look(4000, Weighty { log_z: share.ln(), share: 0.01 })
+    .unwrap();
+    assert_eq!(seen.evaluations, counted.evaluations());
+    seen
+}
+
+#[test]
+fn a_mode_that_no_draw_came_near_is_found_with_its_place_and_mass() {
+    for has_score in [true, false] {
+        let seen = look(Humps(vec![(0.0, 1.0), (8.0, 1.0)], has_score), &[0]);
+        assert_eq!(seen.unvisited.len(), 1, "{seen:?}");
+        let missed = &seen.unvisited[0];
+        assert!(missed.mean.iter().all(|x| (x - 8.0).abs() < 0.1), "{missed:?}");
+        assert!((missed.log_evidence + 2f64.ln()).abs() < 0.1, "{missed:?}");
+    }
+}
+
+/// A third as wide, where few points fall.
+#[test]
+fn narrower_modes_are_found_too() {
+    let seen = look(Humps(vec![(0.0, 1.0), (4.0, 0.3)], true), &[0]);
+    assert!(seen.unvisited.iter().any(|o| (o.mean[0] - 4.0).abs() < 0.1), "{seen:?}");
+}
+
+#[test]
+fn nothing_is_missing_where_all_was_visited() {
+    let humps = || vec![(0.0, 1.0), (8.0, 1.0), (-9.0, 0.5)];
+    for target in [Humps(humps(), true), Humps(humps(), false)] {
+        assert_eq!(look(target, &[0, 1, 2]).unvisited, []);
+    }
+    assert_eq!(look(Humps(vec![(3.0, 0.01)], true), &[0]).unvisited, []);
+}
+
+#[test]
+fn a_look_is_the_same_each_time() {
+    let again = || look(Humps(vec![(0.0, 1.0), (8.0, 1.0)], true), &[0]);
+    assert_eq!(again(), again());
+}
