@@ -136,10 +136,11 @@ impl Run {
     }
 
     /// Between rounds of fitting, chains move to where the swaps of the accelerator so far would be rejected equally
-    /// often: where it has learned much they may lie farther apart.
+    /// often: where it has learned much they may lie farther apart. A closed form has learned nothing that another round would change.
     fn spread_chains(&mut self) -> Result<()> {
         let more = self.fits.done < self.settings.fits;
-        let Some(fitted) = self.fits.fitted.as_ref().filter(|_| more) else {
+        let is_trained = |fitted: &&Fitted| fitted.report.steps > 0;
+        let Some(fitted) = self.fits.fitted.as_ref().filter(|_| more).filter(is_trained) else {
             return Ok(());
         };
         let rejections: Vec<f64> = fitted.report.pairs.iter().map(PairReport::used).collect();
