@@ -44,7 +44,7 @@ impl<'g> Conditions<'g> {
 /// How pairs and times become features.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conditioning {
-    /// The schedule 0 = β₀ < … < β_N = 1 that the network was made for.
+    /// The schedule that the network was made for: 0 = β₀ < … < β_N = 1, or on to an anchor at 2.
     pub schedule: Vec<f64>,
     /// Frequencies π, 2π, 4π, … of the pair's position.
     pub pair_frequencies: usize,
@@ -56,12 +56,15 @@ impl Conditioning {
     /// For the chains of a schedule.
     ///
     /// # Errors
-    /// Unless 0 = β₀ < … < β_N = 1.
+    /// Unless 0 = β₀ < … < β_N = 1, or beyond a target at 1 < … < β_N = 2.
     pub fn new(schedule: &[f64]) -> Result<Self> {
         let rising = schedule.windows(2).all(|w| w[0] < w[1]);
-        if schedule.len() < 2 || !rising || schedule[0] != 0.0 || schedule[schedule.len() - 1] != 1.0 {
+        let ends =
+            schedule.last() == Some(&1.0) || (schedule.last() == Some(&2.0) && schedule.contains(&1.0));
+        if schedule.len() < 2 || !rising || schedule[0] != 0.0 || !ends {
             let value = format!("{schedule:?}");
-            return Err(Error::Config { field: "schedule", value, reason: "must rise from 0 to 1" });
+            let reason = "must rise from 0 to 1, or over 1 to 2";
+            return Err(Error::Config { field: "schedule", value, reason });
         }
         Ok(Self { schedule: schedule.to_vec(), pair_frequencies: 6, time_frequencies: 4 })
     }

@@ -72,7 +72,7 @@ impl Split {
 
     /// The training samples of the target chain.
     pub fn trained_on_target(&self) -> Batch {
-        let samples = self.collected.samples.last().expect("a ladder has chains");
+        let samples = &self.collected.samples[self.collected.schedule.target()];
         Batch::from_vec(samples.dim(), samples.as_slice()[..self.trained * samples.dim()].to_vec())
     }
 

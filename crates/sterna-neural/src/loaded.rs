@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use sterna::accelerator::Accelerator;
-use sterna::paths::Diffused;
+use sterna::frame::Frame;
+use sterna::path::AnnealingPath;
 use sterna::{Schedule, Target};
 
 use crate::train_cmcd::CmcdDescription;
@@ -19,6 +20,8 @@ pub struct LoadedTransport {
     pub kind: &'static str,
     /// Length of a point.
     pub dim: usize,
+    /// The coordinates that it travels in: those of the reference that it was made for, where that was not N(0, I).
+    pub frame: Option<Frame>,
     /// What it is.
     pub made: Made,
 }
@@ -48,7 +51,7 @@ impl LearnedPath {
     ///
     /// # Errors
     /// If the dimensions differ, or the target fails.
-    pub fn to(&self, target: Arc<dyn Target>) -> sterna::Result<Diffused> {
+    pub fn to(&self, target: Arc<dyn Target>) -> sterna::Result<Arc<dyn AnnealingPath>> {
         self.stored.description.restore(&self.stored, target)
     }
 }
@@ -68,20 +71,20 @@ enum Description {
 pub fn load_transport(bytes: Vec<u8>, origin: &str) -> Result<LoadedTransport> {
     let mismatch = |reason: String| Error::Mismatch { origin: origin.to_owned(), reason };
     let stored: Stored<Description> = from_bytes(bytes, origin)?;
-    let (kind, steps, network, made): (_, _, &NetworkConfig, _) = match &stored.description {
-        Description::Cmcd(d) => ("cmcd", d.steps, &d.drift, d.restore(&stored)),
-        Description::Flow(d) => ("flow", 1, &d.network, d.restore(&stored)),
+    let (kind, steps, network, made, frame): (_, _, &NetworkConfig, _, _) = match &stored.description {
+        Description::Cmcd(d) => ("cmcd", d.steps, &d.drift, d.restore(&stored), d.frame.clone()),
+        Description::Flow(d) => ("flow", 1, &d.network, d.restore(&stored), d.frame.clone()),
         Description::Diffusion(d) if d.plain => {
             return Err(mismatch("its path was found worse than plain swaps when it was learned".into()));
         }
         Description::Diffusion(d) => {
-            let (dim, description) = (d.network.dim(), d.clone());
+            let (dim, description, frame) = (d.network.dim(), d.clone(), d.frame.clone());
             let path = LearnedPath { stored: stored.with_description(description) };
-            return Ok(LoadedTransport { kind: "diffusion", dim, made: Made::Path(path) });
+            return Ok(LoadedTransport { kind: "diffusion", dim, frame, made: Made::Path(path) });
         }
     };
     let (accelerator, dim) = made.map_err(|e| mismatch(e.to_string()))?;
     let betas = network.schedule().ok_or_else(|| mismatch("it knows no schedule".into()))?;
     let schedule = Schedule::new(betas.to_vec()).map_err(|e| mismatch(e.to_string()))?;
-    Ok(LoadedTransport { kind, dim, made: Made::Pairs { accelerator, steps, schedule } })
+    Ok(LoadedTransport { kind, dim, frame, made: Made::Pairs { accelerator, steps, schedule } })
 }

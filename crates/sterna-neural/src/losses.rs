@@ -4,17 +4,15 @@
 //! symmetric divergence of a pair is the mean of start − (end + log-ratio) over journeys in both directions.
 
 use serde::{Deserialize, Serialize};
-use std::f64::consts::TAU;
 use std::sync::Arc;
 use sterna::accelerator::Direction;
-use sterna::path_formula::{path_log_density, path_score};
 use sterna::weight::{step_log_ratio, step_mean};
 
 use crate::conditions::Conditions;
 use crate::graph::{Graph, Value};
+use crate::graph_path::GraphPath;
 use crate::parameters::{Init, Layout, Parameters, Slot};
 use crate::realnvp::RealNvp;
-use crate::target::GraphTarget;
 use crate::transport::DriftNetwork;
 use crate::{Real, Result};
 
@@ -32,50 +30,6 @@ pub enum Loss {
     /// Variance of log-weights over both directions, on paths that no derivative sees (controlled
     /// diffusions only): needs the target's score, not its derivatives.
     LogVariance,
-}
-
-/// The geometric path from N(0, I) to a target, inside a graph.
-#[derive(Clone)]
-pub struct GraphPath {
-    target: Arc<dyn GraphTarget>,
-}
-
-impl GraphPath {
-    /// From N(0, I) to `target`.
-    pub fn from_standard_normal(target: Arc<dyn GraphTarget>) -> Self {
-        Self { target }
-    }
-
-    /// Length of a point.
-    pub fn dim(&self) -> usize {
-        self.target.dim()
-    }
-
-    /// Records log π̃^β(x); `beta` is one column.
-    pub fn log_density<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
-        let reference = x.dot(x) * -0.5 - 0.5 * self.dim() as f64 * TAU.ln();
-        path_log_density(beta, reference, self.target.log_density(x))
-    }
-
-    /// Records ∇ log π̃^β(x).
-    pub fn score<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
-        path_score(beta, x, self.target.score(x))
-    }
-
-    /// As [`score`](Self::score), by β alone: no derivative of the target's score is ever asked for.
-    fn detached_score<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
-        path_score(beta, x, self.target.score(x).detach())
-    }
-
-    /// The target's evaluations that one score takes, where it has none.
-    pub(crate) fn score_evaluations(&self) -> u64 {
-        self.target.score_evaluations()
-    }
-
-    /// The target's evaluations that one derivative of its score takes.
-    pub(crate) fn derivative_evaluations(&self) -> u64 {
-        self.target.derivative_evaluations()
-    }
 }
 
 /// −log w of a forward journey, +log w of a backward one: by `Direction::log_weight` the same for both.
@@ -178,6 +132,13 @@ pub fn round_trip_loss<'g>(which: Value<'g>, divergence: Value<'g>) -> Value<'g>
     let rejection = (which * (divergence * 0.5).tanh().abs()).sum_rows() * rows.recip();
     // Finite where all is rejected.
     (rejection * (1.001 - rejection).recip()).sum_cols()
+}
+
+/// Records the mean of ±log(1 + |Δ|), Δ = log w(forward) − log w(backward) and each row −Δ. Any odd function that rises is as
+/// good: Δ and −Δ have densities in the ratio e^Δ, so its mean is positive unless Δ vanishes. This one is the symmetric
+/// divergence where that is small, and is not led by the few points far out that no transport will ever bring home.
+pub fn patient_divergence(divergence: Value<'_>) -> Value<'_> {
+    (divergence.sign() * (divergence.abs() + 1.0).log()).mean_rows()
 }
 
 impl CmcdNetwork {
@@ -333,6 +294,12 @@ impl CmcdNetwork {
     pub fn round_trip_loss<'g>(&self, path: &GraphPath, twos: &[CmcdInputs<'g>; 2]) -> Value<'g> {
         let [there, back] = twos.each_ref().map(|rows| self.divergence(path, rows, false));
         round_trip_loss(twos[0].which, there + back)
+    }
+
+    /// Records the patient divergence over journeys that come in twos.
+    pub fn patient_loss<'g>(&self, path: &GraphPath, twos: &[CmcdInputs<'g>; 2]) -> Value<'g> {
+        let [there, back] = twos.each_ref().map(|rows| self.divergence(path, rows, false));
+        patient_divergence(there + back)
     }
 
     /// The accelerator's kernels around a drift: σ_k² and φ_k as the parameters have them.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sterna::acceleration::{Collected, FitReport, Fitted, Fitting};
 use sterna::accelerator::Accelerator;
+use sterna::frame::Frame;
 use sterna::path::AnnealingPath;
 
 use crate::Result;
@@ -14,8 +15,9 @@ use crate::compute::Opened;
 use crate::course::{Course, Lesson};
 use crate::fit::{Training, first_report, into_library, streams};
 use crate::graph::{Graph, Value};
+use crate::graph_path::GraphPath;
 use crate::judge::{Split, guard};
-use crate::losses::{GraphPath, Loss};
+use crate::losses::Loss;
 use crate::parameters::{Layout, Parameters};
 use crate::recipe::{Field, HostBatches, PairChoice, Recipe, Way};
 use crate::target::GraphTarget;
@@ -37,8 +39,14 @@ pub(crate) trait PairNetwork: Send + 'static {
     fn batch(&self, journeys_each_way: usize, loss: Option<Loss>) -> PairBatch;
     /// Points at which one step evaluates the target, and the network.
     fn cost(&self, path: &GraphPath, journeys_each_way: usize, loss: Option<Loss>) -> (u64, u64);
-    /// The accelerator of these weights.
+    /// The accelerator of these weights, for points.
     fn accelerator(&self, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>>;
+    /// The coordinates that it learns and travels in, where they are not those of points.
+    fn frame(&self) -> Option<&Frame>;
+    /// The longest score that it follows there.
+    fn steepest(&self) -> Option<f64> {
+        None
+    }
     /// What the file says, where these pairs are swapped plainly.
     fn describe(&self, plain: Vec<bool>) -> Self::Description;
 }
@@ -83,7 +91,7 @@ pub(crate) fn stored<D: DeserializeOwned>(earlier: Option<&Fitted>) -> Result<Op
 }
 
 impl PairFit {
-    /// For the geometric path from N(0, I) to `target`: once as the run sees it, once inside graphs.
+    /// For a path to `target`: once as the run sees it, once inside graphs.
     pub fn new(
         path: Arc<dyn AnnealingPath>,
         target: Arc<dyn GraphTarget>,
@@ -95,6 +103,25 @@ impl PairFit {
 
     pub fn target(&self) -> &dyn GraphTarget {
         &*self.target
+    }
+
+    pub fn path(&self) -> &dyn AnnealingPath {
+        &*self.path
+    }
+
+    /// The same for another path to the target.
+    pub fn on(&self, path: &Arc<dyn AnnealingPath>) -> Self {
+        Self { path: path.clone(), ..self.clone() }
+    }
+
+    /// The path inside graphs, as a network sees it. One that is not geometric is taken to begin at N(0, I).
+    fn graph_path(&self, network: &impl PairNetwork) -> GraphPath {
+        let frame = network.frame().map(|frame| Arc::new(frame.clone()));
+        match self.path.as_geometric() {
+            Some(path) => GraphPath::between(path, self.target.clone(), frame.as_ref())
+                .with_steepest(network.steepest()),
+            None => GraphPath::from_standard_normal(self.target.clone()),
+        }
     }
 
     /// A training of this network, from the weights of the round before or from new ones.
@@ -114,7 +141,7 @@ impl PairFit {
         let streams = streams(training, collected.round);
         let lesson = PairLesson {
             batch: network.batch(training.batch, Some(training.loss)),
-            graph_path: GraphPath::from_standard_normal(self.target.clone()),
+            graph_path: self.graph_path(&network),
             loss: Some(training.loss),
             split: Split::new(collected),
             fit: self.clone(),
@@ -157,6 +184,15 @@ impl<N: PairNetwork> PairLesson<N> {
         Trainer::new(self.fit.opened.device(), &graph, loss, &[], &self.layout, start, adam)
     }
 
+    /// All training samples, as the network sees them.
+    fn samples(&self) -> Vec<f64> {
+        let mut samples = self.split.trained_on();
+        if let Some(frame) = self.network.frame() {
+            samples.chunks_exact_mut(frame.dim()).for_each(|x| frame.standardise(x));
+        }
+        samples
+    }
+
     fn told(&self) -> Recipe {
         let PairBatch { journeys, rows, pair, way, fields } = self.batch.clone();
         let [choices_seed, noise_seed, _] = self.streams.seeds();
@@ -168,7 +204,7 @@ impl<N: PairNetwork> PairLesson<N> {
             first_step: 0,
             dim: self.network.dim(),
             trained: self.split.trained(),
-            samples: self.split.trained_on(),
+            samples: self.samples(),
             betas: self.split.schedule().betas().to_vec(),
             pair,
             way,

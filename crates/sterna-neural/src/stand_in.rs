@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sterna::acceleration::{Collected, Fit, Fitted, Fitting};
+use sterna::path::AnnealingPath;
 
 use crate::fit::Training;
 use crate::{Compute, Error, Result};
@@ -30,6 +31,11 @@ struct WithStandIn {
 }
 
 impl Fit for WithStandIn {
+    fn on(&self, path: &Arc<dyn AnnealingPath>) -> Option<Arc<dyn Fit>> {
+        let (first, stand_in) = (self.first.on(path)?, self.stand_in.on(path)?);
+        Some(Arc::new(Self { first, stand_in }))
+    }
+
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
         let begun = self.first.begin(collected.clone(), earlier);
         let stand_in = StandIn { fit: self.stand_in.clone(), collected, earlier: earlier.cloned() };

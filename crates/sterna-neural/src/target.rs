@@ -42,6 +42,11 @@ pub trait GraphTarget: Send + Sync {
         graph.gradient(self.log_density(x), &[x])[0]
     }
 
+    /// The target itself, where the host evaluates it.
+    fn on_host(&self) -> Option<Arc<dyn Target>> {
+        None
+    }
+
     /// Evaluations of the target that one score takes beside its log density, where it has none.
     fn score_evaluations(&self) -> u64 {
         0
@@ -232,6 +237,10 @@ impl GraphTarget for HostTarget {
 
     fn score<'g>(&self, x: Value<'g>) -> Value<'g> {
         self.derivative(x, &[])
+    }
+
+    fn on_host(&self) -> Option<Arc<dyn Target>> {
+        Some(self.shared.target.clone())
     }
 
     /// Central differences.

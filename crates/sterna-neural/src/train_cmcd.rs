@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, partly_plain};
 use sterna::accelerator::Accelerator;
-use sterna::accelerators::{Cmcd, CmcdSteps};
+use sterna::accelerators::{Cmcd, CmcdSteps, Framed};
+use sterna::frame::Frame;
 use sterna::path::AnnealingPath;
 
 use crate::additive::AdditiveDriftConfig;
@@ -13,8 +14,10 @@ use crate::conditions::Conditioning;
 use crate::cpu::Cpu;
 use crate::egnn::EgnnDriftConfig;
 use crate::fit::{Training, into_library};
+use crate::framing::{frame_of, seen_from, steepest};
 use crate::graph::{Graph, Value};
-use crate::losses::{CmcdInputs, CmcdNetwork, GraphPath, Loss};
+use crate::graph_path::GraphPath;
+use crate::losses::{CmcdInputs, CmcdNetwork, Loss};
 use crate::mlp::{Hidden, MlpDriftConfig};
 use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, one_way, stored};
 use crate::parameters::{Layout, Parameters};
@@ -72,6 +75,12 @@ pub struct CmcdDescription {
     /// Whether the drift has a part along the path's score.
     #[serde(default)]
     pub along_score: bool,
+    /// The coordinates that it travels in, where the reference was not N(0, I).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Frame>,
+    /// The longest score that it follows there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steepest: Option<f64>,
 }
 
 /// Trains a controlled diffusion on samples of both chains of every pair; see [`TrainFlow`](crate::TrainFlow),
@@ -85,7 +94,7 @@ pub struct TrainCmcd {
 pub const POSSIBLE_NOISE: std::ops::RangeInclusive<f64> = 1e-6..=1e3;
 
 impl TrainCmcd {
-    /// For the geometric path from N(0, I) to `target`: once as the run sees it, once inside graphs.
+    /// For a geometric path to `target`: once as the run sees it, once inside graphs.
     ///
     /// # Errors
     /// If a setting is impossible.
@@ -125,15 +134,24 @@ impl TrainCmcd {
         };
         let stored = stored::<CmcdDescription>(earlier)?;
         // Later rounds go on with the network of the first, though the chains have moved.
-        let (drift, start, along_score) = match &stored {
-            Some(Stored { description, .. }) => {
-                let drift = description.drift.clone().on_schedule(collected.schedule.betas());
-                (drift, description.start.clone(), description.along_score)
+        let (drift, start, along_score, (frame, steepest)) = match &stored {
+            Some(Stored { description: d, .. }) => {
+                let drift = d.drift.clone().on_schedule(collected.schedule.betas());
+                (drift, d.start.clone(), d.along_score, (d.frame.clone(), d.steepest))
             }
-            None => (drift, collected.step_variances(self.size.noise), self.size.along_score),
+            None => {
+                let path = self.fit.path();
+                let frame = frame_of(path, &collected, self.size.particles.is_some())?;
+                let seen = seen_from(frame.as_ref(), path, &collected)?;
+                let start = seen.step_variances(self.size.noise);
+                let frame = frame.map(|frame| (*frame).clone());
+                let steepest = frame.is_some().then(|| steepest(&seen));
+                (drift, start, self.size.along_score, (frame, steepest))
+            }
         };
         let steps = self.size.steps;
-        let description = CmcdDescription { drift, steps, start, plain: Vec::new(), along_score };
+        let plain = Vec::new();
+        let description = CmcdDescription { drift, steps, start, plain, along_score, frame, steepest };
         let mut layout = Layout::new();
         let network = TrainedCmcd { network: description.build(&mut layout)?, description };
         self.fit.begin(network, layout, collected, earlier, stored.as_ref())
@@ -141,6 +159,10 @@ impl TrainCmcd {
 }
 
 impl Fit for TrainCmcd {
+    fn on(&self, path: &Arc<dyn AnnealingPath>) -> Option<Arc<dyn Fit>> {
+        Some(Arc::new(Self { fit: self.fit.on(path), size: self.size }))
+    }
+
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
         self.lesson(collected, earlier).map_err(into_library)
     }
@@ -164,11 +186,23 @@ impl CmcdDescription {
         Ok(if self.along_score { network.with_score(layout) } else { network })
     }
 
+    /// An accelerator of its coordinates, for points.
+    fn placed(&self, accelerator: Arc<dyn Accelerator>) -> Arc<dyn Accelerator> {
+        match &self.frame {
+            Some(frame) => {
+                let steepest = self.steepest.unwrap_or(f64::INFINITY);
+                Arc::new(Framed::new(accelerator, Arc::new(frame.clone())).with_steepest(steepest))
+            }
+            None => accelerator,
+        }
+    }
+
     /// The accelerator of a file, and the length of its points.
     pub(crate) fn restore<D>(&self, stored: &Stored<D>) -> sterna::Result<(Arc<dyn Accelerator>, usize)> {
         let mut layout = Layout::new();
         let network = self.build(&mut layout).map_err(into_library)?;
-        let accelerator = accelerator(&network, &stored.parameters(&layout).map_err(into_library)?)?;
+        let weights = stored.parameters(&layout).map_err(into_library)?;
+        let accelerator = self.placed(accelerator(&network, &weights)?);
         Ok((partly_plain(accelerator, self.plain.clone()), network.dim()))
     }
 }
@@ -212,6 +246,13 @@ struct TrainedCmcd {
     description: CmcdDescription,
 }
 
+impl TrainedCmcd {
+    /// Whether a loss holds a journey there against one back: the round-trip loss, and the symmetric divergence in a frame.
+    fn in_twos(&self, loss: Option<Loss>) -> bool {
+        loss.is_none_or(|loss| loss == Loss::Skl && self.description.frame.is_some())
+    }
+}
+
 impl PairNetwork for TrainedCmcd {
     type Description = CmcdDescription;
 
@@ -220,6 +261,9 @@ impl PairNetwork for TrainedCmcd {
     }
 
     fn loss<'g>(&self, graph: &'g Graph, path: &GraphPath, loss: Loss) -> Value<'g> {
+        if self.in_twos(Some(loss)) {
+            return self.network.patient_loss(path, &CmcdInputs::record_twos(graph, &self.network));
+        }
         self.network.loss(loss, path, &CmcdInputs::record(graph, &self.network))
     }
 
@@ -227,13 +271,13 @@ impl PairNetwork for TrainedCmcd {
         self.network.round_trip_loss(path, &CmcdInputs::record_twos(graph, &self.network))
     }
 
-    /// Journeys of the round-trip loss come in twos, which share a row and a pair.
+    /// Some losses have journeys that come in twos, which share a row and a pair.
     fn batch(&self, journeys_each_way: usize, loss: Option<Loss>) -> PairBatch {
         let way = one_way(loss).unwrap_or(Way::Alternating);
         let journeys = if way == Way::Alternating { 2 * journeys_each_way } else { journeys_each_way };
-        let (rows, pair) = match loss {
-            Some(_) => (journeys, PairChoice::Drawn),
-            None => (journeys_each_way, PairChoice::Spread(2)),
+        let (rows, pair) = match self.in_twos(loss) {
+            false => (journeys, PairChoice::Drawn),
+            true => (journeys_each_way, PairChoice::Spread(2)),
         };
         let noise = Field::Noise(self.network.steps() * self.network.dim());
         let fields = vec![Field::Lower, Field::Upper, Field::Which, Field::Forward, Field::Start, noise];
@@ -252,7 +296,15 @@ impl PairNetwork for TrainedCmcd {
     }
 
     fn accelerator(&self, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {
-        accelerator(&self.network, weights)
+        Ok(self.description.placed(accelerator(&self.network, weights)?))
+    }
+
+    fn frame(&self) -> Option<&Frame> {
+        self.description.frame.as_ref()
+    }
+
+    fn steepest(&self) -> Option<f64> {
+        self.description.steepest
     }
 
     fn describe(&self, plain: Vec<bool>) -> CmcdDescription {

@@ -19,8 +19,9 @@ use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator};
 use sterna::estimates::effective_sample_size;
+use sterna::frame::{Frame, InFrame};
 use sterna::path::AnnealingPath;
-use sterna::paths::{Diffused, Geometric, Reference};
+use sterna::paths::{Diffused, Framed, Geometric, Reference};
 use sterna::{Batch, Evaluation, Schedule, Target};
 
 use crate::Result;
@@ -30,7 +31,9 @@ use crate::cpu::Cpu;
 use crate::diffusion_loss::{Inputs, Units, record_loss};
 use crate::energy_model::{EnergyConfig, EnergyNetwork, Field};
 use crate::fit::{Training, first_report, into_library, streams};
+use crate::framing::{frame_of, framed, seen_from};
 use crate::graph::Graph;
+use crate::graph_path::in_frame;
 use crate::judge::Split;
 use crate::mlp::Hidden;
 use crate::pair_lesson::stored;
@@ -69,6 +72,9 @@ pub struct DiffusionDescription {
     pub schedule: Vec<f64>,
     /// Whether the model was found useless, so that plain swaps on the geometric path are made instead.
     pub plain: bool,
+    /// The coordinates in which the path begins at N(0, I), where they are not those of points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Frame>,
 }
 
 /// Trains an energy model on samples of the target chain; the run then goes along the learned path.
@@ -96,6 +102,7 @@ pub struct DiffusionDescription {
 /// assert!(off.abs() < 5.0 * found.log_z.standard_error);
 /// # Ok::<(), sterna_neural::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct TrainDiffusion {
     path: Arc<dyn AnnealingPath>,
     target: Arc<dyn Target>,
@@ -107,7 +114,8 @@ pub struct TrainDiffusion {
 }
 
 impl TrainDiffusion {
-    /// For the geometric path from N(0, I) to `target`, on which the first samples are collected.
+    /// For a geometric path to `target`, on which the first samples are collected. The learned path begins at one normal: the
+    /// reference, or the normal with a mixture's mean and covariance; with a prior, with the samples' median and width.
     ///
     /// # Errors
     /// If a setting is impossible.
@@ -168,10 +176,13 @@ impl TrainDiffusion {
         })
     }
 
-    /// Plain swaps; along the geometric path again, if that was left.
+    /// Plain swaps; along the first leg of the geometric path again, if that was left.
     fn plain(&self, was_left: bool, record: Arc<[u8]>) -> sterna::Result<Fitted> {
         let path: Option<Arc<dyn AnnealingPath>> = if was_left {
-            let reference = Reference::standard_normal(self.target.dim());
+            let reference = match self.path.as_geometric() {
+                Some(path) => path.reference().clone(),
+                None => Reference::standard_normal(self.target.dim()),
+            };
             Some(Arc::new(Geometric::new(reference, self.target.clone())?))
         } else {
             None
@@ -186,11 +197,21 @@ impl TrainDiffusion {
     ) -> Result<(DiffusionLesson, Trainer<f32>, FitReport)> {
         let training = &self.training;
         let stored = stored::<DiffusionDescription>(earlier)?;
+        let frame = match &stored {
+            Some(stored) => stored.description.frame.clone().map(Arc::new),
+            None => frame_of(&*self.path, &collected, self.size.particles.is_some())?,
+        };
+        let outside = collected;
+        let collected = seen_from(frame.as_ref(), &*self.path, &outside)?;
+        let seen: Arc<dyn Target> = match &frame {
+            Some(frame) => Arc::new(InFrame::new(self.target.clone(), frame.clone())),
+            None => self.target.clone(),
+        };
         let config = match &stored {
             Some(stored) => stored.description.network.clone(),
             None => {
                 // The width of a mode; between extremes that no density worth the name has.
-                let variances = collected.local_variance.row(collected.schedule.chains() - 1);
+                let variances = collected.local_variance.row(collected.schedule.target());
                 let of = |v: &f64| if v.is_finite() { -v.clamp(1e-9, 1e9).ln() } else { 0.0 };
                 let config = self.config(&variances.iter().map(of).collect::<Vec<_>>());
                 EnergyConfig { bound: reach(&collected, &config.field), ..config }
@@ -206,10 +227,14 @@ impl TrainDiffusion {
         let units = Units {
             precisions: config.precisions(),
             shortest: config.shortest(),
-            log_level: log_level(&*self.target, &collected)?,
+            log_level: log_level(&*seen, &collected)?,
         };
         let graph = Graph::new();
         let recorded = self.recorded.clone().filter(|_| self.opened.draws());
+        let recorded = match &frame {
+            Some(frame) => recorded.map(|target| in_frame(target, frame)),
+            None => recorded,
+        };
         let inputs = match &recorded {
             Some(target) => Inputs::of_draws(&graph, &**target, &units),
             None => Inputs::record(&graph, network.dim()),
@@ -223,15 +248,11 @@ impl TrainDiffusion {
         let split = Split::new(collected);
         let lesson = DiffusionLesson {
             batches: HostBatches::new(lesson::recipe(training.batch, &split, &streams, units.shortest)),
-            fit: Self {
-                path: self.path.clone(),
-                target: self.target.clone(),
-                recorded,
-                size: self.size,
-                training: training.clone(),
-                opened: self.opened.clone(),
-            },
+            fit: Self { recorded, ..self.clone() },
             split,
+            outside: Split::new(outside),
+            frame,
+            seen,
             units,
             points: Batch::zeros(2 * training.batch, network.dim()),
             scores: Evaluation::zeros(2 * training.batch, network.dim()),
@@ -244,30 +265,50 @@ impl TrainDiffusion {
     }
 }
 
-/// The learned path to a target.
+/// The learned path to a target, in the coordinates of the network.
 fn diffused(
     network: &EnergyNetwork,
     target: Arc<dyn Target>,
     weights: &Parameters<f32>,
+    frame: Option<&Arc<Frame>>,
 ) -> sterna::Result<Diffused> {
     let (dim, log_z) = (target.dim(), target.log_z());
+    let log_z = log_z.map(|log_z| log_z - frame.map_or(0.0, |frame| frame.log_volume()));
     let device = Arc::new(Cpu::new(1));
-    let model = NeuralEnergyModel::<f64>::new(network.clone(), target, weights.convert(), device);
+    let (network, weights) = (network.clone(), weights.convert());
+    let model = NeuralEnergyModel::<f64>::in_frame(network, target, weights, device, frame.cloned());
     Ok(Diffused::new(Arc::new(model.map_err(into_library)?), dim, log_z))
+}
+
+/// A learned path in the coordinates of a frame as one of points.
+fn placed(path: Diffused, frame: Option<Arc<Frame>>) -> Arc<dyn AnnealingPath> {
+    match frame {
+        Some(frame) => Arc::new(Framed::new(Arc::new(path), frame)),
+        None => Arc::new(path),
+    }
 }
 
 impl DiffusionDescription {
     /// The learned path of a file.
-    pub(crate) fn restore<D>(&self, stored: &Stored<D>, target: Arc<dyn Target>) -> sterna::Result<Diffused> {
+    pub(crate) fn restore<D>(
+        &self,
+        stored: &Stored<D>,
+        target: Arc<dyn Target>,
+    ) -> sterna::Result<Arc<dyn AnnealingPath>> {
         let mut layout = Layout::new();
         let network = self.network.build(&mut layout, "energy").map_err(into_library)?;
         let weights = stored.parameters(&layout).map_err(into_library)?;
-        let path = diffused(&network, target, &weights)?;
-        Ok(path.beginning_with(Schedule::new(self.schedule.clone())?))
+        let frame = self.frame.clone().map(Arc::new);
+        let path = diffused(&network, target, &weights, frame.as_ref())?;
+        Ok(placed(path.beginning_with(Schedule::new(self.schedule.clone())?), frame))
     }
 }
 
 impl Fit for TrainDiffusion {
+    fn on(&self, path: &Arc<dyn AnnealingPath>) -> Option<Arc<dyn Fit>> {
+        Some(Arc::new(Self { path: path.clone(), ..self.clone() }))
+    }
+
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
         let (lesson, trainer, report) = self.lesson(collected, earlier).map_err(into_library)?;
         let layout = lesson.layout.clone();
@@ -283,9 +324,9 @@ impl Fit for TrainDiffusion {
         if stored.description.plain {
             return self.plain(true, record.into());
         }
-        let path = stored.description.restore(&stored, self.target.clone())?;
-        let (accelerator, report) = (self.accelerator()?, FitReport::default());
-        Ok(Fitted { accelerator, path: Some(Arc::new(path)), record: record.into(), report })
+        let path = Some(stored.description.restore(&stored, self.target.clone())?);
+        let accelerator = framed(self.accelerator()?, stored.description.frame.as_ref());
+        Ok(Fitted { accelerator, path, record: record.into(), report: FitReport::default() })
     }
 }
 
@@ -297,13 +338,13 @@ fn reach(collected: &Collected, field: &Field) -> f64 {
         Field::Additive { .. } => x.iter().fold(0.0f64, |longest, x| longest.max(x.abs())),
         Field::Mlp { .. } | Field::Egnn { .. } => x.iter().map(|x| x * x).sum::<f64>().sqrt(),
     };
-    let longest = collected.samples[collected.schedule.pairs()].iter_rows().map(length).fold(0.0, f64::max);
+    let longest = collected.samples[collected.schedule.target()].iter_rows().map(length).fold(0.0, f64::max);
     if longest.is_finite() { (2.0 * longest).clamp(1e-3, 1e6) } else { 30.0 }
 }
 
 /// The target's log density at the first sample of its chain.
 fn log_level(target: &dyn Target, collected: &Collected) -> Result<f64> {
-    let first = collected.samples[collected.schedule.pairs()].row(0).to_vec();
+    let first = collected.samples[collected.schedule.target()].row(0).to_vec();
     let mut out = Evaluation::zeros(1, first.len());
     let point = Batch::from_vec(first.len(), first);
     target.evaluate(&point, &mut out).map_err(|e| crate::Error::Host(e.to_string()))?;
@@ -316,7 +357,7 @@ const FEW: f64 = 200.0;
 /// What a person should know about the samples: a mode that training never saw may be out of reach on the
 /// learned path, however long the run.
 fn coverage_alarm(collected: &Collected) -> Option<(String, String)> {
-    let samples = &collected.samples[collected.schedule.pairs()];
+    let samples = &collected.samples[collected.schedule.target()];
     let series = |j: usize| -> Vec<f64> { samples.iter_rows().map(|x| x[j]).collect() };
     let sizes = (0..samples.dim()).map(|j| effective_sample_size(&[&series(j)]));
     let fewest = sizes.fold(f64::INFINITY, f64::min);

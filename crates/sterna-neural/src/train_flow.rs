@@ -6,14 +6,17 @@ use serde::{Deserialize, Serialize};
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, partly_plain};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::FlowAccelerator;
+use sterna::frame::Frame;
 use sterna::path::AnnealingPath;
 
 use crate::Result;
 use crate::conditions::{Conditioning, Conditions};
 use crate::cpu::Cpu;
 use crate::fit::{Training, into_library};
+use crate::framing::{frame_of, framed};
 use crate::graph::{Graph, Value};
-use crate::losses::{GraphPath, Loss, check_flow_loss, flow_divergences, round_trip_loss};
+use crate::graph_path::GraphPath;
+use crate::losses::{Loss, check_flow_loss, flow_divergences, patient_divergence, round_trip_loss};
 use crate::mlp::Hidden;
 use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, one_way, stored};
 use crate::parameters::{Layout, Parameters};
@@ -39,6 +42,9 @@ pub struct FlowDescription {
     pub network: NetworkConfig,
     /// Pairs that are swapped plainly.
     pub plain: Vec<bool>,
+    /// The coordinates that it travels in, where the reference was not N(0, I).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Frame>,
 }
 
 /// Trains a flow on samples of both chains of every pair.
@@ -68,7 +74,8 @@ pub struct TrainFlow {
 }
 
 impl TrainFlow {
-    /// For the geometric path from N(0, I) to `target`: once as the run sees it, once inside graphs.
+    /// For a geometric path to `target`: once as the run sees it, once inside graphs. A run that fits its reference tells its
+    /// path again once that is frozen.
     ///
     /// # Errors
     /// If a setting is impossible.
@@ -93,6 +100,10 @@ fn config(target: &dyn GraphTarget, size: FlowSize, schedule: &[f64]) -> Result<
 }
 
 impl Fit for TrainFlow {
+    fn on(&self, path: &Arc<dyn AnnealingPath>) -> Option<Arc<dyn Fit>> {
+        Some(Arc::new(Self { fit: self.fit.on(path), size: self.size }))
+    }
+
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
         self.lesson(collected, earlier).map_err(into_library)
     }
@@ -114,6 +125,7 @@ impl FlowDescription {
         let mut layout = Layout::new();
         let network = config.build(&mut layout, "flow").map_err(into_library)?;
         let accelerator = accelerator(&network, &stored.parameters(&layout).map_err(into_library)?)?;
+        let accelerator = framed(accelerator, self.frame.as_ref());
         Ok((partly_plain(accelerator, self.plain.clone()), config.dim))
     }
 }
@@ -122,8 +134,12 @@ impl TrainFlow {
     fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
         let config = config(self.fit.target(), self.size, collected.schedule.betas())?;
         let mut layout = Layout::new();
-        let network = TrainedFlow { network: config.build(&mut layout, "flow")?, config };
         let stored = stored::<FlowDescription>(earlier)?;
+        let frame = match &stored {
+            Some(stored) => stored.description.frame.clone(),
+            None => frame_of(self.fit.path(), &collected, false)?.map(|frame| (*frame).clone()),
+        };
+        let network = TrainedFlow { network: config.build(&mut layout, "flow")?, config, frame };
         self.fit.begin(network, layout, collected, earlier, stored.as_ref())
     }
 }
@@ -146,6 +162,7 @@ fn accelerator(network: &RealNvp, weights: &Parameters<f32>) -> sterna::Result<A
 struct TrainedFlow {
     config: RealNvpConfig,
     network: RealNvp,
+    frame: Option<Frame>,
 }
 
 impl PairNetwork for TrainedFlow {
@@ -160,6 +177,7 @@ impl PairNetwork for TrainedFlow {
         match loss {
             Loss::ForwardKl => up.mean_rows(),
             Loss::ReverseKl => down.mean_rows(),
+            _ if self.frame.is_some() => patient_divergence(up + down),
             _ => (up + down).mean_rows(),
         }
     }
@@ -190,10 +208,15 @@ impl PairNetwork for TrainedFlow {
     }
 
     fn accelerator(&self, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {
-        accelerator(&self.network, weights)
+        Ok(framed(accelerator(&self.network, weights)?, self.frame()))
+    }
+
+    fn frame(&self) -> Option<&Frame> {
+        self.frame.as_ref()
     }
 
     fn describe(&self, plain: Vec<bool>) -> FlowDescription {
-        FlowDescription { network: NetworkConfig::RealNvp(self.config.clone()), plain }
+        let (network, frame) = (NetworkConfig::RealNvp(self.config.clone()), self.frame.clone());
+        FlowDescription { network, plain, frame }
     }
 }

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use sterna::call::Scratch;
+use sterna::frame::Frame;
 use sterna::transport::{Drift, EnergyModel, Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 
@@ -220,6 +221,8 @@ impl<T: Real> Flow for NeuralFlow<T> {
 pub struct NeuralEnergyModel<T: Real> {
     dim: usize,
     target: Arc<dyn Target>,
+    /// The coordinates of the network, where they are not those of the target.
+    frame: Option<Arc<Frame>>,
     /// c(0) log π̃(0): the log density at s = 0 and x = 0.
     log_start: f64,
     log_z_reference: f64,
@@ -248,9 +251,25 @@ impl<T: Real> NeuralEnergyModel<T> {
         parameters: Parameters<T>,
         device: Arc<dyn Device<T>>,
     ) -> Result<Self> {
+        Self::in_frame(network, target, parameters, device, None)
+    }
+
+    /// The same in the coordinates of a frame: points are z, the target is asked at x = μ + F z.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn in_frame(
+        network: EnergyNetwork,
+        target: Arc<dyn Target>,
+        parameters: Parameters<T>,
+        device: Arc<dyn Device<T>>,
+        frame: Option<Arc<Frame>>,
+    ) -> Result<Self> {
         let dim = network.dim();
-        if target.dim() != dim {
-            return Err(Error::Dimension { expected: dim, given: target.dim() });
+        for given in [Some(target.dim()), frame.as_ref().map(|frame| frame.dim())].into_iter().flatten() {
+            if given != dim {
+                return Err(Error::Dimension { expected: dim, given });
+            }
         }
         let log_mass = network.log_normal_mass();
         let runner = Runner::new(device, parameters, move |graph| {
@@ -264,11 +283,15 @@ impl<T: Real> NeuralEnergyModel<T> {
         let read = |program: &dyn Program<T>| share = program.output(0)[0].to_f64();
         runner.run(1, fill, read, &mut Scratch::default())?;
         let mut out = Evaluation::zeros(1, dim);
-        target.evaluate(&Batch::zeros(1, dim), &mut out).map_err(|e| Error::Host(e.to_string()))?;
+        let mut origin = Batch::zeros(1, dim);
+        if let Some(frame) = &frame {
+            frame.place(origin.row_mut(0));
+        }
+        target.evaluate(&origin, &mut out).map_err(|e| Error::Host(e.to_string()))?;
         // Errata E13. The constant is free: it only keeps the path continuous, where it can be.
         let at_origin = share * out.log_density[0];
         let log_start = if at_origin.is_finite() { at_origin } else { 0.0 };
-        Ok(Self { dim, target, log_start, log_z_reference: log_start + log_mass, runner })
+        Ok(Self { dim, target, frame, log_start, log_z_reference: log_start + log_mass, runner })
     }
 
     fn evaluate_rows(
@@ -289,9 +312,15 @@ impl<T: Real> NeuralEnergyModel<T> {
         for (k, &i) in beyond.iter().enumerate() {
             let root = times[i].sqrt();
             shrunk.row_mut(k).iter_mut().zip(x.row(i)).for_each(|(to, x)| *to = root * x);
+            if let Some(frame) = &self.frame {
+                frame.place(shrunk.row_mut(k));
+            }
         }
         if !beyond.is_empty() {
             self.target.evaluate(shrunk, target)?;
+        }
+        if let Some(frame) = &self.frame {
+            (0..beyond.len()).for_each(|k| frame.standardise_score(target.score.row_mut(k)));
         }
         for i in (0..x.rows()).filter(|&i| times[i] <= 0.0) {
             let row = x.row(i);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sterna::acceleration::{Collected, Fit, Fitted, Fitting};
 use sterna::estimates::round_trip_rate;
+use sterna::path::AnnealingPath;
 
 /// A network on trial.
 #[derive(Clone)]
@@ -40,6 +41,15 @@ impl Trial {
 }
 
 impl Fit for Trial {
+    fn on(&self, path: &Arc<dyn AnnealingPath>) -> Option<Arc<dyn Fit>> {
+        let on = |candidate: &Candidate| {
+            let (short, full) = (candidate.short.on(path)?, candidate.full.on(path)?);
+            Some(Candidate { short, full, ..*candidate })
+        };
+        let candidates: Option<Vec<_>> = self.candidates.iter().map(on).collect();
+        Some(Arc::new(Self { candidates: candidates?.into(), lead: self.lead }))
+    }
+
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
         if earlier.is_some_and(|earlier| !earlier.record.is_empty()) {
             return self.candidates[0].full.begin(collected, earlier);

@@ -251,7 +251,11 @@ impl Config {
             round_iterations: self.schedule.iterations,
             round_burn_in: self.schedule.burn_in,
             criterion: self.schedule.criterion,
-            collect: self.training.collect.unwrap_or(self.accelerator.collect(on_molecule)),
+            collect: self.training.collect.unwrap_or_else(|| {
+                let all = self.accelerator.collect(on_molecule);
+                // From a fitted reference every ladder brings samples that are nearly independent.
+                if fit.is_some() { all.div_ceil(self.chains.ensembles.max(1) as u64) } else { all }
+            }),
             fits: self.fits(on_molecule),
             guard: self.training.guard,
             burn_in: self.run.burn_in,

@@ -6,6 +6,7 @@
 //! faults that each suite must catch.
 
 pub mod accelerators;
+pub mod between;
 pub mod broken;
 pub mod euler;
 pub mod extended;
@@ -17,6 +18,7 @@ pub mod verdict;
 pub mod zoo;
 
 pub use accelerators::check_accelerator;
+pub use between::{BetweenLadder, MixtureTarget};
 pub use invariance::{Statistic, check_invariance};
 pub use ladders::{DiffusedLadder, ExactLadder, GaussianLadder, MixtureLadder};
 pub use verdict::{Check, Verdict};

@@ -48,6 +48,14 @@ impl Acceleration {
             Self::None | Self::Fitted(_) => Arc::new(Identity),
         }
     }
+
+    /// The same, for swaps on a path.
+    pub(crate) fn on(&self, path: &Arc<dyn AnnealingPath>) -> Self {
+        match self {
+            Self::Fitted(fit) => Self::Fitted(fit.on(path).unwrap_or_else(|| fit.clone())),
+            other => other.clone(),
+        }
+    }
 }
 
 /// Samples of all chains at a frozen schedule, with what tuning learned of them.
@@ -68,6 +76,12 @@ pub struct Collected {
 /// Makes an accelerator from samples, step by step. It remembers nothing: all that a fit knows is in the
 /// samples, in what the round before made, and in the fit under way, so that a run can stop at any step.
 pub trait Fit: Send + Sync {
+    /// The same fit for swaps on another path: that which a run has come to, where its reference was fitted. None where it
+    /// makes no difference to the fit.
+    fn on(&self, _path: &Arc<dyn AnnealingPath>) -> Option<Arc<dyn Fit>> {
+        None
+    }
+
     /// Begins a fit; `earlier` is what the round before made of its own samples.
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>>;
 

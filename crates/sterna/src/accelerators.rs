@@ -3,6 +3,7 @@
 mod cmcd;
 mod diffusion;
 mod flow;
+mod framed;
 mod gaussian;
 mod identity;
 mod per_pair;
@@ -10,6 +11,7 @@ mod per_pair;
 pub use cmcd::{Cmcd, CmcdSteps, NoDrift, NormalDrift};
 pub use diffusion::{Diffusion, DiffusionSteps, Integrator};
 pub use flow::FlowAccelerator;
+pub use framed::{Framed, tamed};
 pub use gaussian::{Gaussian, GaussianSteps};
 pub use identity::Identity;
 pub use per_pair::PerPair;

@@ -16,6 +16,7 @@ pub mod estimates;
 pub mod explorer;
 pub mod explorers;
 pub mod fitted;
+pub mod frame;
 mod index_process;
 pub mod iteration;
 pub mod lanes;

@@ -3,6 +3,7 @@
 use crate::call::Scratch;
 use crate::explorer::Explorer;
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
+use crate::paths::Geometric;
 use crate::streams::{PhaseKey, Streams};
 use crate::{Batch, Evaluation, Result, Schedule};
 
@@ -242,6 +243,11 @@ pub trait AnnealingPath: Send + Sync {
     /// diffusion, keeps the chain's there.
     fn keeps_target(&self) -> bool {
         true
+    }
+
+    /// The geometric path that it is, if it is one: training knows its ends by it.
+    fn as_geometric(&self) -> Option<&Geometric> {
+        None
     }
 
     /// log Z of the target, where it is known.

@@ -6,15 +6,17 @@ use sterna::acceleration::{FitReport, Fitted, PairReport};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::Identity;
 use sterna::estimates::round_trip_rate;
+use sterna::frame::Frame;
 use sterna::path::AnnealingPath;
 use sterna::streams::{Phase, Streams};
-use sterna::{Batch, Evaluation, Schedule};
+use sterna::{Batch, Evaluation, Schedule, Target};
 
-use super::{DiffusionDescription, TrainDiffusion, diffused};
+use super::{DiffusionDescription, TrainDiffusion, diffused, placed};
 use crate::course::Lesson;
 use crate::diffusion_loss::Units;
 use crate::energy_model::EnergyNetwork;
 use crate::fit::into_library;
+use crate::framing::framed;
 use crate::judge::{Split, rejection_rates};
 use crate::parameters::{Layout, Parameters};
 use crate::recipe::{Field, HostBatches, PairChoice, Recipe, Way};
@@ -44,7 +46,14 @@ pub(super) fn recipe(rows: usize, split: &Split, streams: &TrainingStreams, shor
 
 pub(super) struct DiffusionLesson {
     pub(super) fit: TrainDiffusion,
+    /// The samples, in the network's coordinates …
     pub(super) split: Split,
+    /// … and as they are.
+    pub(super) outside: Split,
+    /// Those coordinates, where they are not those of points.
+    pub(super) frame: Option<Arc<Frame>>,
+    /// The target as they see it.
+    pub(super) seen: Arc<dyn Target>,
     pub(super) layout: Layout,
     pub(super) network: EnergyNetwork,
     pub(super) units: Units,
@@ -81,7 +90,7 @@ impl Lesson for DiffusionLesson {
                 self.points.row_mut(rows + row)[j] = s.sqrt() * x;
             }
         }
-        if let Err(error) = self.fit.target.evaluate(&self.points, &mut self.scores) {
+        if let Err(error) = self.seen.evaluate(&self.points, &mut self.scores) {
             self.trouble = Some(error);
         }
         for (row, times) in times.chunks_exact(2).enumerate() {
@@ -130,15 +139,17 @@ impl Lesson for DiffusionLesson {
     }
 
     fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
-        let path = diffused(&self.network, self.fit.target.clone(), weights)?;
+        let path = diffused(&self.network, self.fit.target.clone(), weights, self.frame.as_ref())?;
         let accelerator = self.fit.accelerator()?;
         let plain_rates = match self.on_learned_path {
             // The ladder of the geometric path was judged when it was left.
             true => report.pairs.iter().map(|p| p.plain_rejection).collect(),
-            false => rejection_rates(&Identity, &*self.fit.path, &self.split, self.fit.training.seed)?,
+            false => rejection_rates(&Identity, &*self.fit.path, &self.outside, self.fit.training.seed)?,
         };
         let (schedule, rates) = self.judge(&*accelerator, &path)?;
-        let (ours, theirs) = (round_trip_rate(&rates), round_trip_rate(&plain_rates));
+        // Between reference and target, whatever lies beyond.
+        let first_leg = &plain_rates[..self.split.schedule().target()];
+        let (ours, theirs) = (round_trip_rate(&rates), round_trip_rate(first_leg));
         let plain = self.fit.training.guard && (ours < HOPELESS * theirs || ours.is_nan());
         let pair = |(&rejection, &plain_rejection)| PairReport { rejection, plain_rejection, plain };
         report.pairs = rates.iter().zip(&plain_rates).map(pair).collect();
@@ -146,6 +157,7 @@ impl Lesson for DiffusionLesson {
             network: self.network.config().clone(),
             schedule: schedule.betas().to_vec(),
             plain,
+            frame: self.frame.as_deref().cloned(),
         };
         let record = to_bytes(&description, &self.layout, weights, None).map_err(into_library)?.into();
         if plain {
@@ -160,8 +172,9 @@ impl Lesson for DiffusionLesson {
             report.network_evaluations += path.network_evaluations();
             return self.fit.plain(self.on_learned_path, record);
         }
-        let path = Arc::new(path.beginning_with(schedule));
-        Ok(Fitted { accelerator, path: Some(path), record, report: FitReport::default() })
+        let path = Some(placed(path.beginning_with(schedule), self.frame.clone()));
+        let accelerator = framed(accelerator, self.frame.as_deref());
+        Ok(Fitted { accelerator, path, record, report: FitReport::default() })
     }
 }
 
@@ -202,7 +215,7 @@ impl DiffusionLesson {
 
     /// √s x + √(1 − s) z of held-out samples x, for each chain of a schedule.
     fn noised(&self, schedule: &Schedule, streams: Streams, round: u64) -> Vec<Batch> {
-        let held_out = self.split.held_out(self.split.pairs(), JUDGES);
+        let held_out = self.split.held_out(self.split.schedule().target(), JUDGES);
         let dim = self.network.dim();
         let of_chain = |(chain, s): (usize, &f64)| {
             let first = (chain * held_out.len()) as u32;

@@ -10,5 +10,6 @@ mod cuda_engine;
 mod cuda_ladders;
 mod derivatives;
 mod networks;
+mod references;
 mod trained;
 mod weights;

@@ -94,7 +94,6 @@ impl Kind for Cmcd {
 
 impl Cmcd {
     fn trained(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
-        density.must_be_standard("for a trained transport", "its loss knows N(0, I)")?;
         let path = density.path()?;
         let particles = particles(job)?;
         let steps = self.allowed_steps()?;
@@ -118,8 +117,7 @@ impl Cmcd {
             with_stand_in(training, |t| TrainCmcd::new(path.clone(), graph.clone(), size, t))
                 .map_err(impossible)
         };
-        let acceleration = better_of(config, particles, LEAD, settings, make)?;
-        Ok(Plan::new(path, acceleration, steps))
+        density.plan(better_of(config, particles, LEAD, settings, make)?, steps)
     }
 
     fn with_drift(&self, job: &Planned, density: &Density, drift: DriftChoice) -> Result<Plan, JobError> {
@@ -145,7 +143,7 @@ impl Cmcd {
         }
         let steps = self.allowed_steps()?;
         let fit = FitCmcd { drift, steps, noise: self.noise };
-        Ok(Plan::new(density.path()?, Acceleration::Fitted(Arc::new(fit)), steps))
+        density.plan(Acceleration::Fitted(Arc::new(fit)), steps)
     }
 
     fn on_molecule(&self, job: &Planned, hot: &Hot) -> Result<Plan, JobError> {

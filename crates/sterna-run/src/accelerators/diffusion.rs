@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use sterna::acceleration::Acceleration;
-use sterna::accelerators::{DiffusionSteps, Integrator};
+use sterna::accelerators::{DiffusionSteps, Framed, Integrator};
+use sterna::frame::Frame;
+use sterna::path::AnnealingPath;
 use sterna::paths::Diffused;
 use sterna_neural::{DiffusionSize, Hidden, TrainDiffusion, with_stand_in};
 
@@ -73,12 +75,12 @@ impl Kind for Diffusion {
             }
             return kept::plan(job, density, file);
         }
-        density.must_be_standard("with a diffusion", "it starts at N(0, I)")?;
         if self.score.is_none() {
             return self.trained(job, density);
         }
+        density.must_be_standard("with accelerator.score = \"exact\"", "it starts at N(0, I)")?;
         match Diffused::exact(density.target.clone()) {
-            Some(path) => self.along(path),
+            Some(path) => self.along(Arc::new(path), None),
             None => Err(JobError::Config(format!(
                 "accelerator.score = \"exact\" needs a target that knows its own diffusion (gmm, normal), not \"{}\"",
                 job.problem.kind.kind()
@@ -104,21 +106,26 @@ impl Kind for Diffusion {
 }
 
 impl Diffusion {
-    /// Along a diffusion path that is known before the run.
-    pub(super) fn along(&self, path: Diffused) -> Result<Plan, JobError> {
+    /// Along a diffusion path that is known before the run, in coordinates of its own where it has some.
+    pub(super) fn along(&self, path: Arc<dyn AnnealingPath>, frame: Option<Frame>) -> Result<Plan, JobError> {
         let steps = self.allowed_steps()?;
         let acceleration = match steps {
             0 => Acceleration::None,
             _ => {
                 let steps = DiffusionSteps::new(steps, self.integrator)?;
-                Acceleration::Given(Arc::new(sterna::accelerators::Diffusion { steps }))
+                let along = Arc::new(sterna::accelerators::Diffusion { steps });
+                Acceleration::Given(match frame {
+                    Some(frame) => Arc::new(Framed::new(along, Arc::new(frame))),
+                    None => along,
+                })
             }
         };
-        Ok(Plan::new(Arc::new(path), acceleration, steps))
+        Ok(Plan::new(path, acceleration, steps))
     }
 
     fn trained(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
-        let (path, target, config) = (density.path()?, density.target.clone(), job.config);
+        let path: Arc<dyn AnnealingPath> = density.path()?;
+        let (target, config) = (density.target.clone(), job.config);
         let particles = particles(job)?;
         let graph = job.problem.in_graphs();
         let (steps, integrator) = (self.allowed_steps()?, self.integrator);
@@ -141,7 +148,7 @@ impl Diffusion {
             };
             with_stand_in(training, make).map_err(impossible)
         })?;
-        Ok(Plan::new(path, acceleration, steps))
+        density.plan(acceleration, steps)
     }
 
     fn allowed_steps(&self) -> Result<usize, JobError> {

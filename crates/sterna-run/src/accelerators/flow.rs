@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use sterna::acceleration::Acceleration;
+use sterna::path::AnnealingPath;
 use sterna_molecule_neural::TrainMoleculeFlow;
 use sterna_neural::{Compute, FlowSize, Hidden, TrainFlow, with_stand_in};
 
@@ -62,15 +63,14 @@ impl Kind for Flow {
 
 impl Flow {
     fn trained(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
-        density.must_be_standard("for a trained transport", "its loss knows N(0, I)")?;
         let steps = steps("flow", self.steps, 1, 1..=1)?;
-        let path = density.path()?;
+        let path: Arc<dyn AnnealingPath> = density.path()?;
         let (layers, width) = size(job.config, (8, 48), (20, 128))?;
         let size = FlowSize { layers, hidden: Hidden::new(2, width) };
         let graph = job.problem.in_graphs();
         let training = training(job.config, STEPS, 0);
         let fit = with_stand_in(training, |t| TrainFlow::new(path.clone(), graph.clone(), size, t));
-        Ok(Plan::new(path, Acceleration::Fitted(fit.map_err(impossible)?), steps))
+        density.plan(Acceleration::Fitted(fit.map_err(impossible)?), steps)
     }
 
     fn on_molecule(&self, job: &Planned, hot: &Hot) -> Result<Plan, JobError> {

@@ -6,7 +6,20 @@ use crate::error::JobError;
 use crate::references::Density;
 use std::path::Path;
 use sterna::acceleration::Acceleration;
-use sterna_neural::{Made, load_transport};
+use sterna_neural::{LoadedTransport, Made, load_transport};
+
+/// Whether a transport was made for a reference; if not, what for. One that is fitted, or known by its draws alone, is never the
+/// same twice. A learned path brings its own where nobody asks for another.
+fn check_reference(density: &Density, loaded: &LoadedTransport) -> Result<(), &'static str> {
+    let known = !density.is_anchor && density.reference.as_normal().is_some();
+    let own = matches!(loaded.made, Made::Path(_)) && density.unusual.is_none();
+    match (known, loaded.frame.is_some()) {
+        _ if known && (own || density.reference.frame() == loaded.frame) => Ok(()),
+        (false, _) => Err("the reference of its own run, which no other has"),
+        (true, true) => Err("another reference"),
+        (true, false) => Err("N(0, I)"),
+    }
+}
 
 /// The transport of a file, if it fits the job.
 pub(super) fn plan(job: &Planned, density: &Density, file: &Path) -> Result<Plan, JobError> {
@@ -23,16 +36,18 @@ pub(super) fn plan(job: &Planned, density: &Density, file: &Path) -> Result<Plan
             format!("\"{}\"", loaded.kind),
         );
     }
-    if let Some((key, value)) = &density.unusual {
-        return wrong(format!("{key} = {value}"), "1".into());
-    }
     if dim != loaded.dim {
         return wrong(format!("the target has dimension {dim}"), format!("dimension {}", loaded.dim));
+    }
+    if let Err(theirs) = check_reference(density, &loaded) {
+        let (key, value) =
+            density.unusual.clone().unwrap_or(("reference.kind", "\"standard-normal\"".into()));
+        return wrong(format!("{key} = {value}"), theirs.into());
     }
     let (carrier, steps, schedule) = match (loaded.made, accelerator) {
         // A path does not know how many chains lie along it, nor in how many steps they are joined.
         (Made::Path(path), AcceleratorKind::Diffusion(diffusion)) => {
-            return diffusion.along(path.to(density.target.clone())?);
+            return diffusion.along(path.to(density.target.clone())?, loaded.frame);
         }
         (Made::Path(_), _) => return wrong(format!("a {}", accelerator.kind()), "a diffusion".into()),
         (Made::Pairs { accelerator, steps, schedule }, _) => (accelerator, steps, schedule),

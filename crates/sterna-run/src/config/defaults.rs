@@ -159,6 +159,14 @@ mod tests {
             refused.contains("explorer.step_size = [0.1, 0.2]") && refused.contains("adapt"),
             "{refused}"
         );
+        // Transports that are fitted follow the reference; one from elsewhere has its own.
+        for kind in ["affine", "flow", "cmcd", "diffusion"] {
+            let with = settled(&format!("[accelerator]\nkind = \"{kind}\""));
+            let alike = Config { accelerator: usual.accelerator.clone(), ..with.clone() };
+            assert_eq!(alike, usual, "{kind}");
+        }
+        let kept = settled("[accelerator]\nkind = \"flow\"\ntransport = \"old.safetensors\"");
+        assert!(matches!(kept.reference, ReferenceKind::StandardNormal(_)));
         // Another reference keeps what goes with it.
         let old = settled("[reference]\nkind = \"standard-normal\"");
         assert_eq!((old.chains.count, old.explorer.kind()), (Count::Number(10), "hmc"));

@@ -76,12 +76,13 @@ impl Kind for Auto {
     }
 }
 
-/// Posteriors and targets of users are anywhere and of any width. Trained transports and GPUs begin from N(0, I), and a step
-/// size for each chain is for chains whose number is known.
+/// Posteriors and targets of users are anywhere and of any width. A transport that was made elsewhere belongs to the reference
+/// that it was made for, and a step size for each chain to chains whose number is known.
 fn wants_fit(problem: &Problem, config: &Config) -> bool {
     let of_a_user = matches!(problem.kind, TargetKind::Own(_) | TargetKind::Stan(_) | TargetKind::Library(_));
     let is_posterior = matches!(problem.kind, TargetKind::Mrna(_) | TargetKind::Galaxies(_));
     let plain = matches!(config.accelerator, AcceleratorKind::None(_) | AcceleratorKind::Affine(_));
+    let follows = plain || config.accelerator.trains();
     let on_cpu = config.run.device == Device::Cpu;
-    (of_a_user || is_posterior) && plain && on_cpu && config.explorer.step_sizes().is_none()
+    (of_a_user || is_posterior) && follows && on_cpu && config.explorer.step_sizes().is_none()
 }

@@ -183,8 +183,16 @@ fn an_own_reference_is_used_and_verified() {
     assert!((log_z.bar - log_z.truth.unwrap()).abs() < 5.0 * log_z.standard_error, "{log_z:?}");
     let verdict = verify::verify(&problem(), &config(&[])).unwrap();
     assert!(verdict.passed(), "{verdict}");
-    let flow = config(&[("accelerator.kind", "flow")]);
-    let error = Job::new(problem(), flow, folder.path().join("other")).err().unwrap().to_string();
+    let flow = config(&[("accelerator.kind", "flow"), ("training.steps", "50"), ("training.collect", "200")]);
+    let summary = Job::new(problem(), flow, folder.path().join("flow")).unwrap().run(&mut ()).unwrap();
+    let log_z = &summary.log_z;
+    assert!((log_z.bar - log_z.truth.unwrap()).abs() < 5.0 * log_z.standard_error, "{log_z:?}");
+    let exact = config(&[
+        ("accelerator.kind", "diffusion"),
+        ("accelerator.score", "exact"),
+        ("reference.kind", "standard-normal"),
+    ]);
+    let error = Job::new(problem(), exact, folder.path().join("other")).err().unwrap().to_string();
     assert!(error.contains("Problem::reference") && error.contains("N(0, I)"), "{error}");
 }
 

@@ -191,7 +191,6 @@ fn impossible_settings_are_refused_by_name() {
         ("diffusion", "accelerator.score", "exakt"),
         ("diffusion", "network.equivariant", "true"),
         ("diffusion", "network.width", "0"),
-        ("diffusion", "reference.scale", "2.0"),
         ("diffusion", "training.ema", "1.0"),
     ] {
         let all = [("accelerator.kind", kind), (key, value)];
@@ -241,6 +240,35 @@ fn a_transport_is_used_again() {
     let at = broken.display().to_string();
     let error = job::sample(&config("flow", &[("accelerator.transport", &at)]), &mut ()).err().unwrap();
     assert!(error.to_string().contains("broken.safetensors"), "{error}");
+}
+
+/// From a normal of one's own, and again from the same; from no other, and never from one that is fitted.
+#[test]
+fn a_transport_belongs_to_its_reference() {
+    let folder = tempfile::tempdir().unwrap();
+    let scale = ("reference.scale", "[1.0, 0.5, 2.0]");
+    for kind in ["flow", "cmcd", "diffusion"] {
+        let at = folder.path().join(kind);
+        let summary =
+            sterna_run::run(&config(kind, &[scale, ("reference.mean", "0.1")]), &at, &mut ()).unwrap();
+        let log_z = &summary.log_z;
+        assert!((log_z.bar - log_z.truth.unwrap()).abs() < 5.0 * log_z.standard_error, "{kind}: {log_z:?}");
+        let file = at.join("transport.safetensors").display().to_string();
+        let again = |more: &[(&str, &str)]| {
+            let mut all = vec![("accelerator.transport", &file[..]), ("seed", "2")];
+            all.extend(more);
+            job::sample(&config(kind, &all), &mut ()).map_err(|error| error.to_string())
+        };
+        if !at.join("transport.safetensors").exists() {
+            // A path that was given up leaves no file.
+            continue;
+        }
+        assert!(again(&[scale, ("reference.mean", "0.1")]).is_ok());
+        let error = again(&[scale, ("reference.mean", "0.2")]).err().unwrap();
+        assert!(error.contains("reference.scale") && error.contains("another reference"), "{error}");
+        let error = again(&[("reference.kind", "fitted")]).err().unwrap();
+        assert!(error.contains("reference.kind = \"fitted\"") && error.contains("its own run"), "{error}");
+    }
 }
 
 /// One training of a diffusion serves every K and every number of chains.

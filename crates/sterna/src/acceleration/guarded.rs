@@ -144,6 +144,10 @@ fn replaced(pairs: &[PairReport]) -> Option<String> {
 }
 
 impl Fit for Guarded {
+    fn on(&self, path: &Arc<dyn AnnealingPath>) -> Option<Arc<dyn Fit>> {
+        Some(Arc::new(Self { fit: self.fit.on(path)?, seed: self.seed }))
+    }
+
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
         let fitting = self.fit.begin(collected.clone(), earlier)?;
         Ok(Box::new(UnderGuard { guard: self.clone(), collected, fitting }))

@@ -245,7 +245,7 @@ impl Shape {
     }
 
     /// Says what is wrong with numbers that came from elsewhere.
-    pub(super) fn check(&self) -> Result<(), &'static str> {
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
         let positive = |numbers: &[f64]| numbers.iter().all(|s| s.is_finite() && *s > 0.0);
         let sound = match self {
             Self::Diagonal(deviations) => positive(deviations),

@@ -59,6 +59,11 @@ impl Geometric {
         &self.reference
     }
 
+    /// Where it ends beyond the target, if it does.
+    pub fn anchor(&self) -> Option<&Reference> {
+        self.anchor.as_ref()
+    }
+
     /// What it leads to, counted.
     pub fn target(&self) -> &dyn Target {
         &*self.target
@@ -142,6 +147,10 @@ impl AnnealingPath for Geometric {
                 Schedule::two_legs(&Schedule::uniform(first), &Schedule::uniform((chains - first + 1).max(2)))
             }
         }
+    }
+
+    fn as_geometric(&self) -> Option<&Geometric> {
+        Some(self)
     }
 
     fn log_z(&self) -> Option<f64> {

@@ -1,7 +1,8 @@
 //! Where replicas start anew: a normalised density that can be drawn from.
 
 use crate::Batch;
-use crate::fitted::Mixture;
+use crate::fitted::{Mixture, Shape};
+use crate::frame::Frame;
 use crate::streams::{PhaseKey, RowStream, Streams};
 use std::fmt;
 use std::sync::Arc;
@@ -106,6 +107,41 @@ impl Reference {
             Kind::Normal(normal) => Some((&normal.mean, &normal.standard_deviation)),
             _ => None,
         }
+    }
+
+    /// The mixture, where it is one.
+    pub fn as_mixture(&self) -> Option<&Mixture> {
+        match &self.0 {
+            Kind::Mixture(mixture) => Some(mixture),
+            _ => None,
+        }
+    }
+
+    /// Whether it is N(0, I).
+    pub fn is_standard(&self) -> bool {
+        matches!(&self.0, Kind::Normal(normal) if normal.is_standard)
+    }
+
+    /// Coordinates in which it is N(0, I), or, of a mixture, has its mean and covariance; none where it is N(0, I) already,
+    /// or a prior, whose moments nobody knows.
+    ///
+    /// ```
+    /// use sterna::paths::Reference;
+    /// let frame = Reference::normal(vec![1.0], vec![2.0]).frame().unwrap();
+    /// assert_eq!(frame.mean(), [1.0]);
+    /// assert!(Reference::standard_normal(1).frame().is_none());
+    /// ```
+    pub fn frame(&self) -> Option<Frame> {
+        let (mean, shape) = match &self.0 {
+            Kind::Normal(normal) if normal.is_standard => return None,
+            Kind::Normal(normal) => (normal.mean.clone(), Shape::Diagonal(normal.standard_deviation.clone())),
+            Kind::Mixture(mixture) => match mixture.components() {
+                [only] => (only.mean.clone(), only.shape.clone()),
+                _ => (mixture.mean(), mixture.whole_shape()),
+            },
+            Kind::Prior(_) => return None,
+        };
+        Frame::new(mean, shape).ok()
     }
 
     /// Length of a point.

@@ -6,6 +6,7 @@ use crate::Result;
 use crate::acceleration::{Acceleration, CollectRecord, Collected, Fitted, Fitting, PairReport};
 use crate::accelerators::Identity;
 use crate::estimates::round_trip_rate;
+use crate::path::AnnealingPath;
 use crate::records::{Counts, TuningRecord};
 use crate::schedule::Schedule;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,8 @@ pub struct PlainStage {
     pub explorer: Vec<u8>,
     /// λ(β) at each chain.
     pub local_barriers: Vec<f64>,
+    /// The leg beyond the target moves in every so many iterations.
+    pub every: u64,
 }
 
 impl PlainStage {
@@ -76,11 +79,13 @@ impl Run {
             schedule: sampler.schedule.clone(),
             explorer: sampler.explorer.save(),
             local_barriers: Vec::new(),
+            every: self.ladder.shards.first().map_or(1, |shard| shard.ensemble.legs().every()),
         });
     }
 
     /// End of collecting: the samples go to the fit.
     pub(super) fn begin_fit(&mut self) -> Result<()> {
+        self.acceleration = self.acceleration.on(&self.own_path()?);
         let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
         let (chains, dim) = (self.ladder.chains(), self.ladder.dim());
         self.ladder.measure_barrier();
@@ -129,7 +134,13 @@ impl Run {
         self.progress.asked.learn(&*self.ladder.sampler.path);
         self.fits.path_record = Some(record);
         let schedule = path.first_schedule(self.ladder.chains());
-        let samples = collected.samples.last().map(|samples| (samples, self.progress.iteration));
+        if self.reference.is_some() {
+            self.ladder.renew(&schedule);
+        }
+        let samples = collected
+            .samples
+            .get(collected.schedule.target())
+            .map(|samples| (samples, self.progress.iteration));
         self.ladder.change_path(path, schedule, accelerator, samples)?;
         self.enter(Stage::Retuning(0));
         Ok(())
@@ -172,16 +183,30 @@ impl Run {
                  (training.steps) or adapted moves (explorer.step_size = \"adapt\") may help"
             ),
         ));
-        self.ladder.sampler.explorer =
-            self.settings.restore_explorer(&plain.explorer, self.ladder.chains(), self.ladder.dim())?;
-        let schedule = plain.schedule.clone();
+        let (schedule, every) = (plain.schedule.clone(), plain.every);
+        let explorer =
+            self.settings.restore_explorer(&plain.explorer, schedule.chains(), self.ladder.dim())?;
         self.ladder.barrier =
             Barrier { local: plain.local_barriers.clone(), ..Barrier::unknown(schedule.clone()) };
-        self.progress.asked.go_back(&*self.ladder.sampler.path, &*self.first_path);
+        let path = self.own_path()?;
+        self.progress.asked.go_back(&*self.ladder.sampler.path, &*path);
         let accelerator = Arc::new(Identity);
         self.fits.fitted =
             Some(Fitted { accelerator: accelerator.clone(), path: None, record: Arc::new([]), report });
         self.fits.path_record = None;
-        self.ladder.change_path(self.first_path.clone(), schedule, accelerator, None)
+        if self.reference.is_some() {
+            self.ladder.lay_out(path.clone(), schedule.clone())?;
+            self.ladder.rest(every);
+        }
+        self.ladder.sampler.explorer = explorer;
+        self.ladder.change_path(path, schedule, accelerator, None)
+    }
+
+    /// The path that the run was given, or that between the reference it has fitted, the target and the anchor.
+    fn own_path(&self) -> Result<Arc<dyn AnnealingPath>> {
+        match &self.reference {
+            Some(reference) => reference.path(&self.settings),
+            None => Ok(self.first_path.clone()),
+        }
     }
 }

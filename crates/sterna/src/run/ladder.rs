@@ -159,6 +159,16 @@ impl Ladder {
         Ok(())
     }
 
+    /// Ladders of another schedule, whose points are still to come.
+    pub fn renew(&mut self, schedule: &Schedule) {
+        self.adapt(&Tuning::Schedule { from: &self.sampler.schedule.clone(), to: schedule });
+        let dim = self.dim();
+        for shard in &mut self.shards {
+            let (first, copies) = (shard.ensemble.first_copy(), shard.ensemble.copies());
+            *shard = Shard::around(Ensemble::unborn(dim, schedule, first, copies), 0);
+        }
+    }
+
     pub fn chains(&self) -> usize {
         self.sampler.schedule.chains()
     }

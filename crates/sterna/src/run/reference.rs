@@ -374,7 +374,7 @@ pub(super) fn steep(chains: usize) -> Schedule {
 
 impl Ladder {
     /// The leg beyond the target moves in every so many iterations.
-    fn rest(&mut self, every: u64) {
+    pub(super) fn rest(&mut self, every: u64) {
         self.shards.iter_mut().for_each(|shard| shard.ensemble.rest(every, ALONE));
     }
 }

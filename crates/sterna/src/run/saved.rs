@@ -46,8 +46,18 @@ struct SavedFits<Samples> {
     under_way: Option<(Samples, Vec<u8>)>,
     /// Record and report of the last fit.
     fitted: Option<(Vec<u8>, FitReport)>,
-    /// Record of the last fit that brought a path, where it was an earlier one.
-    path_record: Option<Vec<u8>>,
+    learned: Learned,
+}
+
+/// Record of the last fit that brought a path.
+#[derive(Serialize, Deserialize)]
+enum Learned {
+    /// None did.
+    Nothing,
+    /// It is that of the last fit.
+    Last,
+    /// It was an earlier one.
+    Earlier(Vec<u8>),
 }
 
 impl Run {
@@ -127,6 +137,7 @@ impl Run {
             (None, None) => given.clone(),
             _ => return Err(BadState::Contradiction.into()),
         };
+        let acceleration = acceleration.on(&path);
         let fits = Fits::restore(state.fits, &acceleration)?;
         let learned = fits.learned_path(&acceleration)?;
         if learned.as_ref().is_some_and(|learned| learned.dim() != dim) {
@@ -196,7 +207,11 @@ impl Fits {
             plain: self.plain.clone(),
             under_way,
             fitted: self.fitted.as_ref().map(|f| (f.record.to_vec(), f.report.clone())),
-            path_record: self.path_record.as_ref().filter(|r| !is_last(r)).map(|r| r.to_vec()),
+            learned: match &self.path_record {
+                None => Learned::Nothing,
+                Some(record) if is_last(record) => Learned::Last,
+                Some(record) => Learned::Earlier(record.to_vec()),
+            },
         })
     }
 
@@ -208,10 +223,11 @@ impl Fits {
             (_, None) => None,
             _ => return Err(BadState::NothingToFit.into()),
         };
-        let path_record = match (saved.path_record, &fitted) {
-            (Some(record), _) => Some(record.into()),
-            (None, Some(fitted)) => fitted.path.as_ref().map(|_| fitted.record.clone()),
-            (None, None) => None,
+        let path_record = match (saved.learned, &fitted) {
+            (Learned::Earlier(record), _) => Some(record.into()),
+            (Learned::Last, Some(fitted)) => Some(fitted.record.clone()),
+            (Learned::Nothing, _) => None,
+            (Learned::Last, None) => return Err(BadState::Contradiction.into()),
         };
         let under_way = match (acceleration, saved.under_way) {
             (Acceleration::Fitted(fit), Some((collected, saved))) => {
@@ -297,6 +313,8 @@ impl State<Vec<Shard>, Collected> {
     fn fits_are_sound(&self, settings: &Settings, dim: usize) -> bool {
         let (fits, chains, stage) = (&self.fits, self.schedule.chains(), self.progress.stage);
         let plain = fits.plain.as_ref().is_none_or(|plain| {
+            // A learned path may have another number of chains than a ladder from a fitted reference had.
+            let chains = if settings.fit.is_some() { plain.schedule.chains() } else { chains };
             let finished = fits.done > 0 || stage == Stage::Fitting;
             let wanted = if finished { (chains, chains - 1) } else { (0, 0) };
             let trips = self.shards.iter().map(|shard| shard.ensemble.round_trips());
