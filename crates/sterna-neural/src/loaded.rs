@@ -38,7 +38,7 @@ pub enum Made {
         schedule: Schedule,
     },
     /// A path of its own, for any K and any number of chains.
-    Path(LearnedPath),
+    Path(Box<LearnedPath>),
 }
 
 /// An energy model that waits for its target.
@@ -80,7 +80,7 @@ pub fn load_transport(bytes: Vec<u8>, origin: &str) -> Result<LoadedTransport> {
         Description::Diffusion(d) => {
             let (dim, description, frame) = (d.network.dim(), d.clone(), d.frame.clone());
             let path = LearnedPath { stored: stored.with_description(description) };
-            return Ok(LoadedTransport { kind: "diffusion", dim, frame, made: Made::Path(path) });
+            return Ok(LoadedTransport { kind: "diffusion", dim, frame, made: Made::Path(Box::new(path)) });
         }
     };
     let (accelerator, dim) = made.map_err(|e| mismatch(e.to_string()))?;
