@@ -295,19 +295,20 @@ impl Collected {
     }
 }
 
-/// Keeps every replica's point, by chain, and the target's log density on its chain.
+/// Keeps every replica's point, by chain, and the target's log density there.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CollectRecord {
     chains: usize,
     /// `[copy · chains + chain]`: points one after the other.
     points: Vec<Vec<f64>>,
-    /// `[copy]`: of the target chain.
-    log_density: Vec<Vec<f64>>,
+    /// `[copy · chains + chain]`: the target's, where the path keeps it.
+    log_target: Vec<Vec<f64>>,
 }
 
 impl CollectRecord {
     pub(crate) fn new(copies: usize, chains: usize) -> Self {
-        Self { chains, points: vec![Vec::new(); copies * chains], log_density: vec![Vec::new(); copies] }
+        let places = copies * chains;
+        Self { chains, points: vec![Vec::new(); places], log_target: vec![Vec::new(); places] }
     }
 
     /// Samples of each chain, over the given ladders in order.
@@ -321,13 +322,14 @@ impl CollectRecord {
         (0..chains).map(|chain| Batch::from_vec(dim, of(chain).copied().collect())).collect()
     }
 
-    /// Points of the target chain, one after the other, and their log densities, ladder by ladder.
-    pub(crate) fn of_target<'a>(
+    /// Points of a chain, one after the other, and the target's log densities there, ladder by ladder.
+    pub(crate) fn of_chain<'a>(
         records: impl Iterator<Item = &'a Self>,
-        target: usize,
+        chain: usize,
     ) -> Vec<(&'a [f64], &'a [f64])> {
+        let of = |r: &'a Self, all: &'a [Vec<f64>]| all.iter().skip(chain).step_by(r.chains);
         records
-            .flat_map(|r| r.points.iter().skip(target).step_by(r.chains).zip(&r.log_density))
+            .flat_map(|r| of(r, &r.points).zip(of(r, &r.log_target)))
             .map(|(points, values)| (&points[..], &values[..]))
             .collect()
     }
@@ -336,14 +338,14 @@ impl CollectRecord {
 impl Ladders for CollectRecord {
     fn append(&mut self, other: Self) {
         self.points.extend(other.points);
-        self.log_density.extend(other.log_density);
+        self.log_target.extend(other.log_target);
     }
 
     fn split_off(&mut self, copies: usize) -> Self {
         Self {
             chains: self.chains,
             points: self.points.split_off(copies * self.chains),
-            log_density: self.log_density.split_off(copies),
+            log_target: self.log_target.split_off(copies * self.chains),
         }
     }
 
@@ -353,8 +355,8 @@ impl Ladders for CollectRecord {
             && self.points.len() == copies * chains
             && length.is_multiple_of(dim)
             && self.points.iter().all(|p| p.len() == length)
-            && self.log_density.len() == copies
-            && self.log_density.iter().all(|values| values.len() == length / dim)
+            && self.log_target.len() == copies * chains
+            && self.log_target.iter().all(|values| values.len() == length / dim)
     }
 }
 
@@ -364,9 +366,7 @@ impl Recorder for CollectRecord {
         for row in 0..ensemble.points.rows() {
             let place = row / self.chains * self.chains + ensemble.chain(row);
             self.points[place].extend_from_slice(ensemble.points.x.row(row));
-        }
-        for (copy, values) in self.log_density.iter_mut().enumerate() {
-            values.push(ensemble.points.log_density[ensemble.row(copy, ensemble.legs().target())]);
+            self.log_target[place].push(ensemble.points.target.log_density[row]);
         }
         Ok(())
     }

@@ -6,6 +6,9 @@ use sterna::fitted::Optimum;
 use sterna::last_look::reach;
 use sterna::run::{Leg, StoppedBy, Until};
 
+/// Coordinates whose correlations leave less than this of their width are beyond what numbers can tell apart for long.
+const DEGENERATE: f64 = 1e-6;
+
 impl Evidence<'_> {
     /// Two legs estimate one number.
     pub(super) fn legs_disagree(&self) -> Option<String> {
@@ -91,11 +94,16 @@ impl Evidence<'_> {
             StoppedBy::Time => "minutes (run.until.minutes)",
             _ => "iterations (run.iterations)",
         };
+        let narrowest = self.optima.first().map_or(1.0, |best| best.shape.narrowest());
+        let cure = match narrowest < DEGENERATE {
+            true => format!(
+                "the target is all but degenerate, in some direction {narrowest:.0e} times as wide as its coordinates are: \
+                 give it other ones"
+            ),
+            false => "go on with more".into(),
+        };
         (!missing.is_empty()).then(|| {
-            format!(
-                "the run had no more {ended} when it had reached {}: go on with more",
-                missing.join(" and ")
-            )
+            format!("the run had no more {ended} when it had reached {}: {cure}", missing.join(" and "))
         })
     }
 }

@@ -7,6 +7,26 @@ use super::{Optimum, Starts};
 const FARTHEST: f64 = 2.0;
 const WITHIN: f64 = 1.5;
 
+/// An anchor no broader than what it is to correct would see nothing else: it is so many times as broad, or fewer where there are
+/// so many coordinates that the way there would lie behind a larger barrier than this, √(2d/π) ln times.
+const BROADER: f64 = 4.0;
+const BARRIER: f64 = 4.0;
+
+/// How many times as broad as all optima together an anchor should be.
+fn broader(dim: usize) -> f64 {
+    BROADER.min((BARRIER / (2.0 * dim as f64 / std::f64::consts::PI).sqrt()).exp())
+}
+
+/// Standard deviations of an anchor, broad enough beside those of all optima together.
+///
+/// ```
+/// assert_eq!(sterna::fitted::broaden(&[1.0, 100.0], &[2.0, 3.0]), [8.0, 100.0]);
+/// ```
+pub fn broaden(anchor: &[f64], optima: &[f64]) -> Vec<f64> {
+    let times = broader(anchor.len());
+    anchor.iter().zip(optima).map(|(a, o)| a.max(times * o)).collect()
+}
+
 /// The anchor's standard deviations, grown coordinate by coordinate so that each optimum, with two of its own standard
 /// deviations around it, lies within two of the anchor's. Pass those that [matter](super::Found::that_matter).
 ///

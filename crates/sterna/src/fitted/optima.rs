@@ -1,6 +1,8 @@
 //! The optima of a target, found by climbs from over-dispersed points, and the mixture of normals that starts from them.
 
 use super::hunt::Hunt;
+use super::numbers::shares;
+use super::soundings::Soundings;
 use super::starts::Starts;
 use super::{Component, Covariance, Mixture, Shape};
 use crate::differences::by_differences;
@@ -12,6 +14,9 @@ pub(super) const NEGLIGIBLE: f64 = 14.0;
 
 /// Those within this of the best hold a share of the mass that draws would show: each must have been found.
 const WEIGHTY: f64 = 5.0;
+
+/// Looks at soundings, each after climbs that found something new.
+const MOST_LOOKS: usize = 4;
 
 /// An optimum with the normal that has its curvature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,6 +115,41 @@ impl Found {
         Ok(hunt.found())
     }
 
+    /// The same and what climbs find from soundings that its normals leave out.
+    pub(crate) fn and_left_out(
+        mut self,
+        target: &dyn Target,
+        anchor: Starts,
+        kind: Covariance,
+        soundings: &Soundings,
+    ) -> Result<Self> {
+        for _ in 0..MOST_LOOKS {
+            let (points, known) = (soundings.to_climb_from(&self), self.that_matter().count());
+            let Some(frame) = self.best().map(|best| best.shape.clone()).filter(|_| !points.is_empty())
+            else {
+                break;
+            };
+            let mut hunt = Hunt::new(target, anchor, kind, self);
+            hunt.climb_near(points, &frame)?;
+            self = hunt.found();
+            if self.that_matter().count() <= known {
+                break;
+            }
+        }
+        Ok(self)
+    }
+
+    /// log of the mass around all optima.
+    pub fn log_z(&self) -> f64 {
+        shares(&mut self.optima.iter().map(|o| o.log_evidence).collect::<Vec<f64>>())
+    }
+
+    /// Mean and standard deviations of the optima that matter together.
+    pub(crate) fn spread(&self) -> Option<(Vec<f64>, Vec<f64>)> {
+        let mixture = self.mixture()?;
+        Some((mixture.mean(), mixture.whole_shape().deviations()))
+    }
+
     /// The one with most mass around it.
     pub fn best(&self) -> Option<&Optimum> {
         self.optima.iter().reduce(|a, b| if b.log_evidence > a.log_evidence { b } else { a })
@@ -158,7 +198,7 @@ impl Mixture {
         kept.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
         kept.truncate(Self::MOST);
         let mut weights: Vec<f64> = kept.iter().map(|o| o.log_evidence).collect();
-        super::numbers::shares(&mut weights);
+        shares(&mut weights);
         let floor = least_weight(kept.len());
         let component = |(o, weight): (&&Optimum, f64)| Component {
             weight: weight.max(floor),
@@ -166,6 +206,14 @@ impl Mixture {
             shape: o.shape.clone().widened(1.1),
         };
         Self::new(kept.iter().zip(weights).map(component).collect())
+    }
+
+    /// The mixture with one more component, whose weight is its share.
+    pub fn with_component(&self, new: Component) -> Result<Self> {
+        let mut components = self.components().to_vec();
+        components.iter_mut().for_each(|c| c.weight *= 1.0 - new.weight);
+        components.push(new);
+        Self::new(components)
     }
 
     /// The mixture with a component for one more optimum of about this share of the mass, in place of the lightest if there is no

@@ -106,6 +106,7 @@ impl Mixture {
         let mut components = self.components().to_vec();
         for (c, share) in components.iter_mut().zip(&shares) {
             let own = effective * share.iter().sum::<f64>() / rows.len() as f64;
+            let own = own.min(distinct(rows, share));
             if own >= 1.0 {
                 let wider = WIDER * heavier_than_normal(c, rows, share, own);
                 c.shape = c.shape.clone().widened(wider);
@@ -134,7 +135,7 @@ impl Mixture {
     }
 
     /// log π − log η at each draw.
-    pub(super) fn gaps(&self, draws: &Batch, log_target: &[f64]) -> Vec<f64> {
+    pub(crate) fn gaps(&self, draws: &Batch, log_target: &[f64]) -> Vec<f64> {
         let (mut score, mut work) = (vec![0.0; self.dim()], Vec::new());
         let gap = |(x, log_target): (&[f64], &f64)| log_target - self.evaluate(x, &mut score, &mut work);
         draws.iter_rows().zip(log_target).map(gap).collect()
@@ -201,7 +202,7 @@ pub(super) fn fit(
 ) -> Component {
     let count: f64 = share.iter().sum();
     let part = count / rows.len() as f64;
-    let (own, all) = (worth.shapes * part, worth.weights);
+    let (own, all) = ((worth.shapes * part).min(distinct(rows, share)), worth.weights);
     let weight = (all * part + WEIGHT_OF_PRESENT * present.weight) / (all + WEIGHT_OF_PRESENT);
     if own < 1.0 {
         return Component { weight, ..present.clone() };
@@ -214,6 +215,21 @@ pub(super) fn fit(
     };
     let shape = shape.filter(|s| s.check().is_ok()).unwrap_or_else(|| present.shape.clone());
     Component { weight, mean, shape }
+}
+
+/// How many different draws shares are worth: a ladder that stays where it is repeats one, which tells nothing new of a shape.
+pub(super) fn distinct(rows: &[&[f64]], share: &[f64]) -> f64 {
+    let (mut all, mut squares, mut stay) = (0.0, 0.0, 0.0);
+    for (i, share) in share.iter().enumerate() {
+        if i > 0 && rows[i] != rows[i - 1] {
+            squares += stay * stay;
+            stay = 0.0;
+        }
+        stay += share;
+        all += share;
+    }
+    squares += stay * stay;
+    if squares > 0.0 { all * all / squares } else { 0.0 }
 }
 
 /// The draws' mean, shrunk towards the present one as if that were one draw more.

@@ -191,6 +191,25 @@ impl Shape {
         }
     }
 
+    /// How narrow a coordinate is where those before it are known, beside how wide it is by itself: near 0 where the covariance is all
+    /// but degenerate.
+    ///
+    /// ```
+    /// use sterna::fitted::Shape;
+    /// let ridge = Shape::of_covariance(&[1.0, 0.6, 0.6, 1.0], 2).unwrap();
+    /// assert!((ridge.narrowest() - 0.8).abs() < 1e-15);
+    /// assert_eq!(Shape::Diagonal(vec![1e9, 1e-9]).narrowest(), 1.0);
+    /// ```
+    pub fn narrowest(&self) -> f64 {
+        match self {
+            Self::Dense { dim, lower } => {
+                let ratio = |(i, width): (usize, &f64)| row(lower, i)[i] / width;
+                self.deviations()[..*dim].iter().enumerate().map(ratio).fold(1.0, f64::min)
+            }
+            Self::Diagonal(_) | Self::LowRank { .. } => 1.0,
+        }
+    }
+
     /// F Fᵀ, row by row.
     pub fn covariance(&self) -> Vec<f64> {
         let dim = self.dim();

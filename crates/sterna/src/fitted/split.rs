@@ -1,7 +1,7 @@
 //! Further components where one normal for an optimum is not enough: bent ridges, funnels, heavy tails.
 
 use super::numbers::{add, dot, shares};
-use super::refit::{Present, fit};
+use super::refit::{Present, distinct, fit};
 use super::{Component, Covariance, Mixture, Worth, eigen};
 use crate::Batch;
 
@@ -128,10 +128,14 @@ impl Splitting<'_> {
                 out.push(shares(&mut logs));
             }
         }
+        let rows: Vec<&[f64]> = chosen.iter().map(|&i| self.rows[i]).collect();
+        let share: Vec<f64> = chosen.iter().map(|&i| share[i]).collect();
+        let part = share.iter().sum::<f64>() / rows.len().max(1) as f64;
+        let effective = self.effective * chosen.len() as f64 / self.rows.len() as f64;
         Own {
-            effective: self.effective * chosen.len() as f64 / self.rows.len() as f64,
-            rows: chosen.iter().map(|&i| self.rows[i]).collect(),
-            share: chosen.iter().map(|&i| share[i]).collect(),
+            effective: effective.min(distinct(&rows, &share) / part.max(1e-300)),
+            rows,
+            share,
             others,
             total,
         }

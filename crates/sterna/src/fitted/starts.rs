@@ -1,7 +1,7 @@
 //! Where climbs start: over-dispersed draws of the anchor, at which the density is finite and not absurdly low.
 
 use super::climb::{Place, places};
-use super::numbers::{dot, ln, shares};
+use super::numbers::{dot, ln};
 use crate::streams::Phase;
 use crate::{Batch, Error, Result, Streams, Target};
 use std::ops::Range;
@@ -79,33 +79,6 @@ impl Starts<'_> {
 /// The first attempts go along one draw, nearer and nearer to the mean; each two of the others along a draw of their own.
 fn draw_and_halvings(attempt: usize) -> (usize, usize) {
     if attempt < HALVINGS { (0, attempt) } else { (attempt / 2 - HALVINGS / 2 + 1, attempt % HALVINGS) }
-}
-
-/// Draws of the anchor that are asked.
-const SOUNDINGS: usize = 64;
-
-/// log of the mean of π̃ over the anchor's density, over some draws of the anchor: a lower bound of log Z, more or less. An optimum
-/// that holds less is no place to begin from.
-///
-/// ```
-/// use sterna::{Streams, fitted::{Starts, sound}, targets::Normal};
-/// let anchor = Starts { mean: &[0.0; 2], deviation: &[1.0; 2] };
-/// let log_z = sound(&Normal::isotropic(2, 1.0), anchor, &Streams::new(1)).unwrap();
-/// // The target is the anchor, and normalised.
-/// assert!(log_z.abs() < 1e-12);
-/// ```
-pub fn sound(target: &dyn Target, anchor: Starts, streams: &Streams) -> Result<f64> {
-    anchor.check(target.dim())?;
-    let mut z = Batch::zeros(SOUNDINGS, target.dim());
-    streams.normals(Phase::Start, 2, &(0..SOUNDINGS as u32).collect::<Vec<_>>(), &mut z);
-    let point = |z: &[f64]| {
-        let coordinates = anchor.mean.iter().zip(anchor.deviation).zip(z);
-        coordinates.map(|((mean, deviation), z)| mean + deviation * z).collect()
-    };
-    let seen = places(target, z.iter_rows().map(point).collect())?;
-    let weights = seen.iter().map(|place| place.log_density - anchor.log_density(&place.point));
-    let mut weights: Vec<f64> = weights.filter(|w| *w < f64::INFINITY).collect();
-    Ok(shares(&mut weights) - ln(SOUNDINGS as f64))
 }
 
 /// Starts of the climbs with these numbers; where there is none, the last point that was tried.

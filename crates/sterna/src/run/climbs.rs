@@ -1,11 +1,14 @@
 //! Climbs of a run whose reference is fitted: at its start, and further ones between rounds of tuning, from where hot chains have
 //! come to, so that what the first ones missed is found by something else than luck.
 
-use super::reference::{FIRST_BEYOND, FIRST_CHAINS, FIRST_CHAINS_UNFITTED, RoundDraws, steep};
+use super::reference::{FIRST_BEYOND, FIRST_CHAINS, FIRST_CHAINS_UNFITTED, Fitted, RoundDraws, steep};
 use super::{Run, Stage};
-use crate::fitted::{Found, Further, Mixture, Optimum, Shape, Starts, find_optima, sound, widen};
+use crate::acceleration::CollectRecord;
+use crate::fitted::{
+    Found, Further, Mixture, Optimum, Shape, Soundings, Starts, broaden, find_optima, of_either, widen,
+};
 use crate::schedule::Schedule;
-use crate::{Error, Result};
+use crate::{Batch, Error, Result};
 
 /// Why climbs go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,21 @@ const MOST_FURTHER: u64 = 64;
 /// By so many nats a mixture may be too low at an optimum, compared with how it is at draws, before that becomes a component.
 const TOO_LOW: f64 = 3.0;
 
+/// By so many nats log π − log η of a hot chain's point may exceed what it is at draws before that is a reason to climb from there,
+/// from so many of them, of so many that are looked at.
+const LEFT_OUT: f64 = 5.0;
+const CLIMBS_LEFT_OUT: usize = 2;
+const MOST_LOOKED_AT: usize = 8000;
+
+/// Share of all evaluations at draws of the anchor, in so many dimensions at most: in more, no place is come upon by chance.
+const SOUNDINGS: f64 = 0.05;
+const MOST_SOUNDED: usize = 8;
+/// And so many at least, or 100 · 2^d, within three rounds: a mode that takes up one part in a thousand of where the anchor is will
+/// hardly stay unseen.
+const LEAST_SOUNDINGS: u64 = 1500;
+/// Number of the first such draws.
+const AFTER_FIRST: u64 = 16;
+
 impl Run {
     /// Climbs, and the first reference from what they find.
     pub(super) fn climb(&mut self) -> Result<()> {
@@ -39,11 +57,21 @@ impl Run {
         let (mean, deviation) = reference.state.anchor.clone();
         let starts = Starts { mean: &mean, deviation: &deviation };
         let (target, streams) = (reference.ground.target(), &self.ladder.sampler.streams);
-        let floor = sound(target, starts, streams)?;
-        let found = find_optima(target, starts, streams, covariance, floor)?;
-        reference.state.anchor.1 = widen(starts, found.that_matter());
+        let mut soundings = Soundings::default().and_of(target, starts, streams)?;
+        let floor = soundings.log_z();
+        let mut found = find_optima(target, starts, streams, covariance, floor)?;
+        if let Some(around) = found.spread() {
+            soundings = soundings.and_around(target, &around, streams)?;
+        }
+        found = found.and_left_out(target, starts, covariance, &soundings)?;
+        reference.state.anchor.1 = broad_anchor(starts, &found);
         let most = self.settings.fit.as_ref().and_then(|fit| fit.components);
-        let mixture = first_mixture(&found, most)?;
+        let mut mixture = first_mixture(&found, most)?;
+        if let (Some(known), None) = (&mixture, most)
+            && let Some(broad) = soundings.component(known, found.log_z(), covariance)
+        {
+            mixture = Some(known.with_component(broad)?);
+        }
         let fitted = mixture.is_some();
         reference.state.mixture = Some(match mixture {
             Some(mixture) => mixture,
@@ -77,7 +105,8 @@ impl Run {
     pub(super) fn climb_further(&mut self, seen: &RoundDraws, wanted: Wanted) -> Result<bool> {
         let covariance = self.covariance();
         let before = self.asked().target;
-        let Some(further) = self.further_starts(seen, wanted) else { return Ok(false) };
+        let soundings = if wanted == Wanted::Missed { self.sound_further()? } else { Soundings::default() };
+        let Some(further) = self.further_starts(seen, wanted, soundings) else { return Ok(false) };
         let Some(reference) = &mut self.reference else { return Ok(false) };
         let (state, target) = (&mut reference.state, reference.ground.target());
         let Some(mixture) = state.mixture.clone() else { return Ok(false) };
@@ -100,7 +129,9 @@ impl Run {
             let share = usual.map_or(1.0, |log_z| (optimum.log_evidence - log_z).exp());
             grown = grown.with_optimum(optimum, share)?;
         }
-        state.anchor.1 = widen(anchor, &new);
+        if !new.is_empty() {
+            state.anchor.1 = broad_anchor(anchor, &state.found);
+        }
         state.mixture = Some(grown);
         let after = self.asked().target;
         if let Some(reference) = &mut self.reference {
@@ -109,15 +140,32 @@ impl Run {
         Ok(!new.is_empty())
     }
 
+    /// Further draws of the anchor: a share of all evaluations, where coordinates are so few that draws can come upon something.
+    fn sound_further(&mut self) -> Result<Soundings> {
+        let share = (SOUNDINGS * self.asked().target as f64) as u64;
+        let Some(Fitted { ground, state }) = &mut self.reference else { return Ok(Soundings::default()) };
+        let (round, dim) = (state.barriers.len() as u64, ground.target().dim());
+        let least = (100 << dim.min(8)).min(LEAST_SOUNDINGS) * (round + 1).min(3) / 3;
+        let count = share.max(least).saturating_sub(state.sounded) as usize;
+        let anchored = self.settings.fit.as_ref().is_some_and(|fit| fit.anchor);
+        if count == 0 || !anchored || dim > MOST_SOUNDED {
+            return Ok(Soundings::default());
+        }
+        state.sounded += count as u64;
+        let (mean, deviation) = &state.anchor;
+        let number = AFTER_FIRST + round;
+        let law = Starts { mean, deviation };
+        Soundings::default().and_draws(ground.target(), law, &self.ladder.sampler.streams, number, count)
+    }
+
     /// Where further climbs start, if there is reason for some and enough has been spent otherwise.
-    fn further_starts(&self, seen: &RoundDraws, wanted: Wanted) -> Option<Further> {
+    fn further_starts(&self, seen: &RoundDraws, wanted: Wanted, soundings: Soundings) -> Option<Further> {
         let state = &self.reference.as_ref()?.state;
         let (found, mixture) = (&state.found, state.mixture.as_ref()?);
-        let uncovered = match wanted {
-            Wanted::Missed => mixture.uncovered(&seen.draws, &seen.log_density),
-            Wanted::Confirmed => None,
+        let mut points = match wanted {
+            Wanted::Missed => self.left_out(seen, mixture, soundings),
+            Wanted::Confirmed => Vec::new(),
         };
-        let mut points: Vec<Vec<f64>> = uncovered.map(|i| seen.draws.row(i).to_vec()).into_iter().collect();
         let mut others = 0;
         let missed = found.may_have_missed(20, 8);
         if found.that_matter().next().is_some() && (missed || wanted == Wanted::Confirmed) {
@@ -133,6 +181,39 @@ impl Run {
         (points.len() + others > 0).then_some(Further { points, others })
     }
 
+    /// What the reference leaves out: a draw of the target that stands out, and points of other chains where the density is too
+    /// high for it.
+    fn left_out(&self, seen: &RoundDraws, mixture: &Mixture, soundings: Soundings) -> Vec<Vec<f64>> {
+        let of_target = mixture.uncovered(&seen.draws, &seen.log_density);
+        let mut points: Vec<Vec<f64>> = of_target.map(|i| seen.draws.row(i).to_vec()).into_iter().collect();
+        let Some(usual) = mixture.usual_gap(&seen.draws, &seen.log_density) else { return points };
+        let (mut others, mut heights) = self.points_of_others();
+        for place in soundings.into_places() {
+            others.append(Batch::from_vec(place.point.len(), place.point));
+            heights.push(place.log_density);
+        }
+        let gaps = mixture.gaps(&others, &heights);
+        let out: Vec<usize> =
+            (0..gaps.len()).filter(|&i| heights[i].is_finite() && gaps[i] > usual + LEFT_OUT).collect();
+        let keyed = |by: &[f64]| out.iter().map(|&i| (by[i], i)).collect();
+        let chosen = of_either(keyed(&gaps), keyed(&heights), CLIMBS_LEFT_OUT);
+        points.extend(chosen.into_iter().map(|i| others.row(i).to_vec()));
+        points
+    }
+
+    /// Points of all chains but the target's in a round, or some of them, and the target's log density there.
+    fn points_of_others(&self) -> (Batch, Vec<f64>) {
+        let (dim, target) = (self.ladder.dim(), self.ladder.sampler.schedule.target());
+        let records = || self.ladder.shards.iter().map(|shard| &shard.collecting);
+        let others = (0..self.ladder.chains()).filter(|chain| *chain != target);
+        let ladders: Vec<_> = others.flat_map(|chain| CollectRecord::of_chain(records(), chain)).collect();
+        let count: usize = ladders.iter().map(|(_, values)| values.len()).sum();
+        let all = ladders.iter().flat_map(|(points, values)| points.chunks_exact(dim).zip(*values));
+        let some = all.step_by(count.div_ceil(MOST_LOOKED_AT).max(1));
+        let (points, heights): (Vec<&[f64]>, Vec<f64>) = some.map(|(x, height)| (x, *height)).unzip();
+        (Batch::from_vec(dim, points.concat()), heights)
+    }
+
     /// Points of chains that are neither target nor reference: those beyond the target first, from the broad end on.
     fn hot_points(&self) -> Vec<Vec<f64>> {
         let schedule = &self.ladder.sampler.schedule;
@@ -146,6 +227,15 @@ impl Run {
             })
         };
         chains.flat_map(of_chain).collect()
+    }
+}
+
+/// Standard deviations of an anchor that all optima lie within, broader than these together.
+fn broad_anchor(anchor: Starts, found: &Found) -> Vec<f64> {
+    let wide = widen(anchor, found.that_matter());
+    match found.spread() {
+        Some((_, deviations)) => broaden(&wide, &deviations),
+        None => wide,
     }
 }
 

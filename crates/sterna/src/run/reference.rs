@@ -57,6 +57,8 @@ pub(super) struct State {
     pub found: Found,
     /// Evaluations of climbs after the first ones.
     pub further: u64,
+    /// Evaluations at draws of the anchor after the first ones.
+    pub sounded: u64,
     /// Where the density does not fall off, if that was seen.
     pub endless: Option<Endless>,
     /// Whether the second leg was given up, since it would take too many chains.
@@ -163,8 +165,8 @@ impl Run {
         let barriers = self.ladder.barrier.of_legs();
         let seen = self.draws_of_round();
         let acceptance = self.acceptance_of_round();
-        let mut grew = self.climb_further(&seen, Wanted::Missed)?;
-        grew |= self.follow(&seen, barriers[0])?;
+        let found = self.climb_further(&seen, Wanted::Missed)?;
+        let grew = self.follow(&seen, barriers[0])? || found;
         let Some(reference) = &mut self.reference else { return Ok(()) };
         let before = reference.state.barriers.last().copied();
         reference.state.barriers.push(barriers);
@@ -173,7 +175,7 @@ impl Run {
         let quiet = before.is_some_and(|before| (before[0] - barriers[0]).abs() < 0.2 + 0.1 * barriers[0]);
         // Another round would cost more than sampling will, or change little.
         let settled = seen.effective > PLENTY || (enough && quiet && !grew);
-        let settled = round >= 2 && acceptance > 0.4 && settled;
+        let settled = round >= 2 && acceptance > 0.4 && settled && !found;
         let settled = settled && !self.climb_further(&seen, Wanted::Confirmed)?;
         if settled || last {
             self.look_outwards(&seen)?;
@@ -295,7 +297,7 @@ impl Run {
             let skip = values.len() / 4;
             (points[skip * dim..].to_vec(), values[skip..].to_vec())
         };
-        let ladders: Vec<_> = CollectRecord::of_target(records, target).into_iter().map(late).collect();
+        let ladders: Vec<_> = CollectRecord::of_chain(records, target).into_iter().map(late).collect();
         let of_coordinate = |j: usize| {
             let series = |(points, _): &(Vec<f64>, Vec<f64>)| {
                 points.iter().skip(j).step_by(dim).copied().collect::<Vec<f64>>()

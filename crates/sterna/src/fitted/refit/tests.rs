@@ -166,3 +166,19 @@ fn bad_draws_leave_a_fit_alone() {
     }
     assert_eq!(fit.components()[0].shape.check(), Ok(()));
 }
+
+#[test]
+fn a_draw_that_is_repeated_tells_nothing_new_of_a_shape() {
+    let present = Mixture::normal(vec![0.0; 2], Shape::Diagonal(vec![1.0; 2])).unwrap();
+    // A ladder that stays at four places, 50 iterations each.
+    let rows = (0..4).flat_map(|k| std::iter::repeat_n([0.3 * f64::from(k), 0.1], 50)).flatten();
+    let stuck = Batch::from_vec(2, rows.collect());
+    let views: Vec<&[f64]> = stuck.iter_rows().collect();
+    assert_eq!(distinct(&views, &[1.0; 200]), 4.0);
+    assert_eq!(distinct(&views[..60], &[0.5; 60]), 30.0 * 30.0 / (25.0 * 25.0 + 5.0 * 5.0));
+    assert_eq!(distinct(&[], &[]), 0.0);
+    let fitted = present.refit(&stuck, 200.0, Covariance::Dense);
+    let deviations = fitted.components()[0].shape.deviations();
+    assert!(deviations.iter().all(|s| *s > 0.6), "{deviations:?}");
+    assert_eq!(present.split(&stuck, 200.0, Covariance::Dense).components().len(), 1);
+}
