@@ -64,7 +64,14 @@ def from_jax(
             parts = zip(shapes, ends, sizes, strict=True)
             return {key: x[end - size : end].reshape(shapes[key]) for key, end, size in parts}
 
-    call = jax.jit(jax.vmap(jax.value_and_grad(lambda x: log_density(point(x)))))
+    each = jax.vmap(jax.value_and_grad(lambda x: log_density(point(x))))
+
+    def together(x: Any) -> Any:
+        """One array, since each that is fetched costs as much as the whole call."""
+        value, score = each(x)
+        return jax.numpy.concatenate([value[:, None], score], axis=1)
+
+    call = jax.jit(together)
     wide: Any = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
     def evaluate(x: Any) -> tuple[Any, Any]:
@@ -72,12 +79,9 @@ def from_jax(
         room = _padded(rows)
         if room != rows:
             x = np.concatenate([x, np.broadcast_to(x[-1], (room - rows, x.shape[1]))])
-        if jax.config.jax_enable_x64:
-            value, score = call(x)
-        else:
-            with wide(True):
-                value, score = call(x)
-        return np.asarray(value)[:rows], np.asarray(score)[:rows]
+        with wide(True):
+            both = np.asarray(call(x))
+        return both[:rows, 0], both[:rows, 1:]
 
     core = Problem.callback(evaluate, dim, True, described, _name(log_density, name))
     return Target._of(core, threads=1)

@@ -138,11 +138,9 @@ def _by_numba(joined: Any, outputs: list[Any], dim: int, name: str) -> Problem:
 
 def _by_jax(joined: Any, log_density: Any, dim: int, name: str) -> Problem:
     """What pytensor makes of the graph for JAX."""
-    from pytensor.graph import FunctionGraph
-    from pytensor.link.jax.dispatch import jax_funcify
+    from pymc.sampling.jax import get_jaxified_graph
 
     from ._jax import from_jax
 
-    graph = FunctionGraph([joined], [log_density], clone=True)
-    function = jax_funcify(graph)
+    function = get_jaxified_graph([joined], [log_density])
     return from_jax(lambda x: function(x)[0], dim, name=name)._core

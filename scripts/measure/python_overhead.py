@@ -1,0 +1,90 @@
+"""What a target in Python costs beside the same one in Rust: processor time of one process, 10 chains x 4 ladders, d = 10.
+
+    python scripts/measure/python_overhead.py [iterations]
+
+Prints time per iteration and its ratio to Rust's for a mixture of normals whose modes all languages share; calls of JAX for 40
+rows; and how a numba target scales over two threads (by the clock: of meaning on a quiet machine alone).
+"""
+
+import sys
+import time
+
+import numpy as np
+
+import sterna
+
+DIM, CHAINS, LADDERS = 10, 10, 4
+
+
+def settings(iterations, threads=1):
+    return {
+        "reference": "standard-normal", "chains": CHAINS, "ensembles": LADDERS, "explorer": "hmc", "threads": threads,
+        "schedule": {"rounds": 2, "iterations": 200}, "burn_in": 100, "iterations": iterations, "progress_bar": False, "seed": 1,
+    }  # fmt: skip
+
+
+def seconds(target, iterations, clock=time.process_time, threads=1):
+    """Of an iteration: a long run less a short one."""
+    taken = []
+    for count in (iterations // 10, iterations):
+        begin = clock()
+        sterna.sample(target, **settings(count, threads))
+        taken.append(clock() - begin)
+    return (taken[1] - taken[0]) / (iterations - iterations // 10)
+
+
+def in_numpy():
+    def density(x):
+        return -5.0 * np.einsum("ij,ij->i", x, x), -10.0 * x
+
+    return sterna.from_pyfunc(DIM, density)
+
+
+def in_numba():
+    import numba
+
+    @numba.cfunc(sterna.numba_signature())
+    def density(rows, dim, points, log_density, score):
+        for i in range(rows):
+            total = 0.0
+            for j in range(dim):
+                x = points[i * dim + j]
+                total += x * x
+                score[i * dim + j] = -10.0 * x
+            log_density[i] = -5.0 * total
+        return 0
+
+    return sterna.from_numba(density, DIM)
+
+
+def in_jax():
+    import jax.numpy as jnp
+
+    return sterna.from_jax(lambda x: -5.0 * jnp.sum(x * x), DIM)
+
+
+def main():
+    iterations = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    rust = seconds(sterna.targets.normal(DIM), iterations)
+    print(f"Rust   {1e6 * rust:8.1f} us/iteration")
+    for name, make in (("numba", in_numba), ("numpy", in_numpy)):
+        target = make()
+        taken = seconds(target, iterations)
+        print(f"{name}  {1e6 * taken:8.1f} us/iteration, {taken / rust:.2f} times Rust's")
+    try:
+        target = in_jax()
+    except ImportError:
+        print("JAX is not installed")
+    else:
+        x = np.random.default_rng(1).normal(size=(CHAINS * LADDERS, DIM))
+        target(x)
+        begin, calls = time.perf_counter(), 3000
+        for _ in range(calls):
+            target(x)
+        print(f"JAX    {1e6 * (time.perf_counter() - begin) / calls:8.1f} us/call of {len(x)} rows")
+    one, two = (seconds(in_numba(), iterations, time.perf_counter, threads) for threads in (1, 2))
+    print(f"numba on two threads: {one / two:.2f} times as fast as on one")
+
+
+if __name__ == "__main__":
+    main()
