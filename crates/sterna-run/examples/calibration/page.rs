@@ -17,7 +17,7 @@ pub fn text(rows: &[Row], simulations: u64, seed: u64) -> String {
          {seed}:\n\n\
          ```sh\ncargo run --release -p sterna-run --example calibration -- docs/trust {simulations}\n```\n\n\
          Three models with prior N(0, I): `line` (y = θ₁ + θ₂ t + noise), `counts` (log rate 0.5 + 0.7 θ₁ + 0.5 θ₂ t) and `fold` (y = θ₁² + θ₂/2 + \
-         noise, two modes). Transports are trained for each simulation, briefly and without guard: they need not help, and must not harm. \
+         noise, two modes). Transports are trained for each simulation, briefly and, but for `affine`, without guard: they need not help, and must not harm. \
          The last rows are twins with a fault.\n\n\
          ![Histograms of ranks]({})\n\n\
          | transport | model | p of ranks: θ₁ | θ₂ | log likelihood | z of means | z of log Z |\n|---|---|---|---|---|---|---|\n",
