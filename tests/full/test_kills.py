@@ -20,6 +20,9 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no 
 
 KILLS = int(os.environ.get("STERNA_ALL_KILLS", "1000"))
 
+# So few that they spread over all stages of a run, the first ones too.
+KILLS_OF_A_RUN = 10
+
 # Written as often as can be, and in no hurry to end.
 LONG = {"run.checkpoint_seconds": 0.0, "chains.ensembles": 3, "run.iterations": 10_000, "run.thin": 5}
 TUNED = {"chains.count": 4, "schedule.rounds": 3, "schedule.iterations": 1500, "run.burn_in": 1000}
@@ -63,7 +66,7 @@ def lives(command, out, kills, seconds, moments):
         begin = [PROGRAM, "resume", out] if (out / "config.toml").exists() else command
         process = subprocess.Popen([*map(str, begin), "--threads", threads], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
-            life = None if done >= kills else moments.uniform(0.02, 3.0 * seconds / 20)
+            life = None if done >= kills else moments.uniform(0.02, 2.5 * seconds / KILLS_OF_A_RUN)
             _, errors = process.communicate(timeout=life)
             assert process.returncode == 0, errors
             return done, resumed_in(out)
@@ -86,7 +89,7 @@ def test_killed_runs_of_all_kinds_resume_to_the_same_bits(tmp_path, number):
     kills, runs, stages = 0, 0, []
     while kills < share:
         out = tmp_path / "run"
-        more, seen = lives([PROGRAM, "run", "--out", out, *arguments(settings)], out, share - kills, seconds, moments)
+        more, seen = lives([PROGRAM, "run", "--out", out, *arguments(settings)], out, min(KILLS_OF_A_RUN, share - kills), seconds, moments)
         kills, runs, stages = kills + more, runs + 1, stages + seen
         same(out, tmp_path / "whole")
         shutil.rmtree(out)

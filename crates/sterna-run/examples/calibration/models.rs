@@ -119,11 +119,12 @@ impl Posterior {
         let log_density = |theta: [f64; 2]| {
             self.log_likelihood(&theta).0 - 0.5 * (theta[0] * theta[0] + theta[1] * theta[1]) - LOG_TWO_PI
         };
-        let points = || places().flat_map(|a| places().map(move |b| [a, b]));
-        let most = points().map(log_density).fold(f64::NEG_INFINITY, f64::max);
+        let points: Vec<[f64; 2]> = places().flat_map(|a| places().map(move |b| [a, b])).collect();
+        let log_densities: Vec<f64> = points.iter().map(|theta| log_density(*theta)).collect();
+        let most = log_densities.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (mut mass, mut first) = (0.0, [0.0; 2]);
-        for theta in points() {
-            let weight = (log_density(theta) - most).exp();
+        for (theta, log_density) in points.iter().zip(&log_densities) {
+            let weight = (log_density - most).exp();
             mass += weight;
             first = [first[0] + weight * theta[0], first[1] + weight * theta[1]];
         }

@@ -1,7 +1,7 @@
 //! What was found, as a table and as histograms.
 
-use crate::models::Model;
-use crate::simulations::{BARS, Calibration, DRAWS, Method};
+use super::models::Model;
+use super::simulations::{BARS, Calibration, DRAWS, Method};
 use std::fmt::Write;
 
 /// A method, a model, and how their simulations lie.

@@ -1,6 +1,6 @@
 //! Many small runs of simulated data, and how their answers lie around the truth.
 
-use crate::models::Model;
+use super::models::Model;
 use rayon::prelude::*;
 use std::sync::Arc;
 use sterna::acceleration::Acceleration;
@@ -38,7 +38,7 @@ impl Method {
 
     /// Those that must not: one spoils draws, one log Z alone.
     pub const TWINS: [Self; 2] = [
-        Self::Twin("broken twin: end points moved", Fault::BiasedEnd(0.6)),
+        Self::Twin("broken twin: swaps upside down", Fault::PrintedRatio),
         Self::Twin("broken twin: a constant lost", Fault::MissingConstant(0.1)),
     ];
 

@@ -1,5 +1,6 @@
 //! Tests of what `sterna-run` offers, one module per subject, in one binary.
 
+mod calibration;
 #[cfg(feature = "cuda")]
 mod cuda_run;
 mod device;
