@@ -42,7 +42,8 @@ pub fn tried(problem: &Problem, plan: &Plan) -> Result<Tried, JobError> {
     if !is_of_a_user(problem) {
         return Ok(Tried::default());
     }
-    let trial = Trial { target: Counted::new(problem.target.clone()), points: points(plan) };
+    let agrees = if is_of_stan(problem) { OF_STAN } else { score::AGREES };
+    let trial = Trial { target: Counted::new(problem.target.clone()), points: points(plan), agrees };
     // A target that fails, or panics, at a point of the trial does so in a run as well, which then says where.
     let outcome = catch_unwind(AssertUnwindSafe(|| trial.run())).unwrap_or(Ok(Vec::new()));
     match outcome {
@@ -56,6 +57,15 @@ pub fn tried(problem: &Problem, plan: &Plan) -> Result<Tried, JobError> {
 pub(crate) fn is_of_a_user(problem: &Problem) -> bool {
     matches!(problem.kind, TargetKind::Library(_) | TargetKind::Stan(_) | TargetKind::Own(_))
 }
+
+/// Whether it is a model of Stan, whose compiler makes the score.
+pub(crate) fn is_of_stan(problem: &Problem) -> bool {
+    matches!(problem.kind, TargetKind::Stan(_))
+}
+
+/// A share of the change by which a score of Stan's may differ from differences: solvers of differential equations stop where their
+/// tolerance lets them, elsewhere for each density and each of its derivatives.
+pub(crate) const OF_STAN: f64 = 1e-2;
 
 /// How messages speak of the target.
 fn name(problem: &Problem) -> String {
@@ -89,6 +99,8 @@ enum Fault {
 struct Trial<T> {
     target: Counted<T>,
     points: Batch,
+    /// The share of a change by which score and differences may differ.
+    agrees: f64,
 }
 
 impl<T: Target> Trial<T> {

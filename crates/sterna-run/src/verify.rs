@@ -8,8 +8,10 @@ use crate::accelerators::{self, Plan};
 use crate::alarms::Code;
 use crate::config::Config;
 use crate::error::JobError;
+use crate::job::Progress;
 use crate::job::{no_start, resolve_chains};
 use crate::problem::Problem;
+use crate::progress::{Goals, StageClock};
 use crate::trial;
 use std::sync::Arc;
 use sterna::accelerator::{Accelerator, Crossing, Direction};
@@ -29,8 +31,19 @@ const COPIES: usize = 16;
 const SNAPSHOTS: u64 = 400;
 const ITERATIONS_BETWEEN: u64 = 4;
 
+/// A share of the score by which it may differ from differences, beyond what those say of their own error.
+const SHARE: f64 = 1e-5;
+
+/// Hears what is being done, how much of it is, and how much there is to do (0 if that is not known).
+pub type Watch<'a> = dyn FnMut(&str, u64, u64) + 'a;
+
 /// Checks a problem and the accelerator that a config gives it, tuned as a run would be.
 pub fn verify(problem: &Problem, config: &Config) -> Result<Verdict, JobError> {
+    verify_watched(problem, config, &mut |_, _, _| ())
+}
+
+/// The same, which somebody watches.
+pub fn verify_watched(problem: &Problem, config: &Config, watch: &mut Watch) -> Result<Verdict, JobError> {
     let config = config.clone().settled(problem)?;
     let plan = accelerators::plan(problem, &config)?;
     if let Some(verdict) = refused(problem, &plan) {
@@ -38,19 +51,27 @@ pub fn verify(problem: &Problem, config: &Config) -> Result<Verdict, JobError> {
     }
     let mut config = resolve_chains(problem, &config, &plan.path)?;
     config.chains.ensembles = COPIES;
-    verify_tuned(problem, plan, config.settings(problem)?).map_err(|error| match error {
+    verify_tuned(problem, plan, config.settings(problem)?, watch).map_err(|error| match error {
         JobError::Sampler(error) => no_start(error, problem),
         other => other,
     })
 }
 
-fn verify_tuned(problem: &Problem, plan: Plan, settings: Settings) -> Result<Verdict, JobError> {
-    if !problem.target.has_score() {
+fn verify_tuned(
+    problem: &Problem,
+    plan: Plan,
+    settings: Settings,
+    watch: &mut Watch,
+) -> Result<Verdict, JobError> {
+    let judge = match problem.target.has_score() {
+        true => {
+            let share = if trial::is_of_stan(problem) { trial::OF_STAN } else { SHARE };
+            Judge::watched(plan, &settings, share, watch)?
+        }
         // There is no gradient to hold against differences.
-        let judge = Judge::without_score(tuned(plan, &settings)?, settings.ensembles)?;
-        return judge.verdict(judge.accelerator());
-    }
-    verify_plan(plan, settings, |accelerator| accelerator)
+        false => Judge::without_score(tuned(plan, &settings, watch)?, settings.ensembles, watch)?,
+    };
+    judge.verdict_watched(judge.accelerator(), watch)
 }
 
 /// What the trial of a target finds, before which nothing else is worth a look.
@@ -86,27 +107,38 @@ pub struct Judge {
 impl Judge {
     /// Tunes and fits what was planned, and samples its chains.
     pub fn new(plan: Plan, settings: &Settings) -> Result<Self, JobError> {
-        let mut gradients = Verdict::new(FALSE_ALARM);
-        check_gradients(&*plan.path, &mut gradients)?;
-        Self::of(tuned(plan, settings)?, settings.ensembles, gradients)
+        Self::watched(plan, settings, SHARE, &mut |_, _, _| ())
+    }
+
+    /// The same, with a share of the score by which it may differ from differences.
+    fn watched(plan: Plan, settings: &Settings, share: f64, watch: &mut Watch) -> Result<Self, JobError> {
+        let mut gradients = Gradients { share, verdict: Verdict::new(FALSE_ALARM) };
+        gradients.check_at_reference(&*plan.path)?;
+        Self::of(tuned(plan, settings, watch)?, settings.ensembles, gradients, watch)
     }
 
     /// Of a sampler that is frozen for sampling, with so many copies of its chains.
     pub fn of_sampler(sampler: Sampler, copies: usize) -> Result<Self, JobError> {
-        Self::of(sampler, copies, Verdict::new(FALSE_ALARM))
+        let gradients = Gradients { share: SHARE, verdict: Verdict::new(FALSE_ALARM) };
+        Self::of(sampler, copies, gradients, &mut |_, _, _| ())
     }
 
     /// The same where the target has no score.
-    fn without_score(sampler: Sampler, copies: usize) -> Result<Self, JobError> {
-        let (snapshots, round_trips) = snapshots(&sampler, copies)?;
+    fn without_score(sampler: Sampler, copies: usize, watch: &mut Watch) -> Result<Self, JobError> {
+        let (snapshots, round_trips) = snapshots(&sampler, copies, watch)?;
         Ok(Self { sampler, snapshots, round_trips, gradients: Verdict::new(FALSE_ALARM) })
     }
 
-    fn of(sampler: Sampler, copies: usize, mut gradients: Verdict) -> Result<Self, JobError> {
-        let (snapshots, round_trips) = snapshots(&sampler, copies)?;
+    fn of(
+        sampler: Sampler,
+        copies: usize,
+        mut gradients: Gradients,
+        watch: &mut Watch,
+    ) -> Result<Self, JobError> {
+        let (snapshots, round_trips) = snapshots(&sampler, copies, watch)?;
         // The path may have been learned since.
-        check_gradients_at(&*sampler.path, &sampler.schedule, &snapshots, &mut gradients)?;
-        Ok(Self { sampler, snapshots, round_trips, gradients })
+        gradients.check_at_draws(&*sampler.path, &sampler.schedule, &snapshots)?;
+        Ok(Self { sampler, snapshots, round_trips, gradients: gradients.verdict })
     }
 
     /// The sampler's own.
@@ -116,9 +148,19 @@ impl Judge {
 
     /// Whether this one is sound on the sampler's path.
     pub fn verdict(&self, accelerator: Arc<dyn Accelerator>) -> Result<Verdict, JobError> {
+        self.verdict_watched(accelerator, &mut |_, _, _| ())
+    }
+
+    fn verdict_watched(
+        &self,
+        accelerator: Arc<dyn Accelerator>,
+        watch: &mut Watch,
+    ) -> Result<Verdict, JobError> {
         let sampler = Sampler { accelerator, ..self.sampler.clone() };
         let mut verdict = self.gradients.clone();
-        for pair in 1..=sampler.schedule.pairs() {
+        let pairs = sampler.schedule.pairs();
+        for pair in 1..=pairs {
+            watch("weighing pairs", pair as u64 - 1, pairs as u64);
             check_pair(&sampler, pair, &self.snapshots, self.round_trips >= 200, &mut verdict)?;
         }
         Ok(verdict)
@@ -126,13 +168,20 @@ impl Judge {
 }
 
 /// The sampler as it would be frozen for sampling.
-fn tuned(plan: Plan, settings: &Settings) -> Result<Sampler, JobError> {
+fn tuned(plan: Plan, settings: &Settings, watch: &mut Watch) -> Result<Sampler, JobError> {
     let mut run = plan.begin(settings.clone())?;
+    let mut clock = StageClock::default();
     while !matches!(run.progress().0, Stage::Sampling | Stage::Finished) {
-        run.advance(u64::MAX)?;
+        if let Some(at) = clock.snapshot(&Progress::of(&run, Goals::default())) {
+            watch(&at.stage, at.done, at.total);
+        }
+        run.advance(HEARD_EVERY)?;
     }
     Ok(run.sampler().clone())
 }
+
+/// Iterations between two words to whoever watches.
+const HEARD_EVERY: u64 = 16;
 
 /// Every replica's point, by chain: `[chain][copy]`, times one after the other.
 struct Snapshots {
@@ -155,7 +204,7 @@ impl Recorder for Snapshots {
 }
 
 /// Samples of all chains, and the round trips made on the way.
-fn snapshots(sampler: &Sampler, copies: usize) -> Result<(Snapshots, u64), JobError> {
+fn snapshots(sampler: &Sampler, copies: usize, watch: &mut Watch) -> Result<(Snapshots, u64), JobError> {
     let schedule = &sampler.schedule;
     let mut ensemble = Ensemble::start(&*sampler.path, &sampler.streams, schedule, 0, copies)?;
     let mut work = Workspace::new(&ensemble);
@@ -163,79 +212,97 @@ fn snapshots(sampler: &Sampler, copies: usize) -> Result<(Snapshots, u64), JobEr
     let burn_in = 2000;
     // Plain swaps bring the chains to their laws: a broken accelerator must not spoil its own test.
     let plain = Sampler { accelerator: Arc::new(Identity), ..sampler.clone() };
+    let total = burn_in + SNAPSHOTS * ITERATIONS_BETWEEN;
+    let mut hear = |t: u64| {
+        if t.is_multiple_of(HEARD_EVERY) {
+            watch("sampling all chains", t, total);
+        }
+    };
     for t in 1..=burn_in {
+        hear(t);
         iterate(t, &mut ensemble, &plain, &mut work, &mut ())?;
     }
     let before = ensemble.round_trips();
-    for t in burn_in + 1..=burn_in + SNAPSHOTS * ITERATIONS_BETWEEN {
+    for t in burn_in + 1..=total {
+        hear(t);
         iterate(t, &mut ensemble, &plain, &mut work, &mut out)?;
     }
     Ok((out, ensemble.round_trips() - before))
 }
 
-fn check_gradients(path: &dyn AnnealingPath, verdict: &mut Verdict) -> Result<(), JobError> {
-    let streams = sterna::Streams::new(17);
-    let mut x = Batch::zeros(8, path.dim());
-    path.draw_reference(0.0, &streams, Phase::Check.into(), 0, &[0, 1, 2, 3, 4, 5, 6, 7], &mut x);
-    compare_with_differences(path, 1.0, &x, "at draws of the reference", verdict)
+/// Whether scores are gradients.
+struct Gradients {
+    share: f64,
+    verdict: Verdict,
 }
 
-fn check_gradients_at(
-    path: &dyn AnnealingPath,
-    schedule: &Schedule,
-    snapshots: &Snapshots,
-    verdict: &mut Verdict,
-) -> Result<(), JobError> {
-    let dim = path.dim();
-    for chain in [1, schedule.chains() / 2, schedule.chains() - 1] {
-        let x: Vec<f64> = snapshots.points[chain].iter().take(8).flat_map(|p| p[..dim].to_vec()).collect();
-        let name = format!("at draws of chain {chain}");
-        compare_with_differences(path, schedule.betas()[chain], &Batch::from_vec(dim, x), &name, verdict)?;
+impl Gradients {
+    fn check_at_reference(&mut self, path: &dyn AnnealingPath) -> Result<(), JobError> {
+        let streams = sterna::Streams::new(17);
+        let mut x = Batch::zeros(8, path.dim());
+        path.draw_reference(0.0, &streams, Phase::Check.into(), 0, &[0, 1, 2, 3, 4, 5, 6, 7], &mut x);
+        self.compare_with_differences(path, 1.0, &x, "at draws of the reference")
     }
-    Ok(())
-}
 
-/// Central differences at two steps: their disagreement bounds their own error.
-fn compare_with_differences(
-    path: &dyn AnnealingPath,
-    beta: f64,
-    x: &Batch,
-    place: &str,
-    verdict: &mut Verdict,
-) -> Result<(), JobError> {
-    let betas = vec![beta; x.rows()];
-    let at = |x: &Batch| -> Result<Points, JobError> {
-        let mut points = Points::zeros(x.rows(), x.dim());
-        points.x.as_mut_slice().copy_from_slice(x.as_slice());
-        path.evaluate(&betas, &mut points)?;
-        Ok(points)
-    };
-    let here = at(x)?;
-    for j in 0..x.dim().min(50) {
-        let difference = |h: f64| -> Result<Vec<f64>, JobError> {
-            let shifted = |h: f64| {
-                let mut x = x.clone();
-                (0..x.rows()).for_each(|i| x.row_mut(i)[j] += h);
-                x
-            };
-            let (up, down) = (at(&shifted(h))?, at(&shifted(-h))?);
-            Ok(up.log_density.iter().zip(&down.log_density).map(|(u, d)| (u - d) / (2.0 * h)).collect())
+    fn check_at_draws(
+        &mut self,
+        path: &dyn AnnealingPath,
+        schedule: &Schedule,
+        snapshots: &Snapshots,
+    ) -> Result<(), JobError> {
+        let dim = path.dim();
+        for chain in [1, schedule.chains() / 2, schedule.chains() - 1] {
+            let x: Vec<f64> =
+                snapshots.points[chain].iter().take(8).flat_map(|p| p[..dim].to_vec()).collect();
+            let (name, beta) = (format!("at draws of chain {chain}"), schedule.betas()[chain]);
+            self.compare_with_differences(path, beta, &Batch::from_vec(dim, x), &name)?;
+        }
+        Ok(())
+    }
+
+    /// Central differences at two steps: their disagreement bounds their own error.
+    fn compare_with_differences(
+        &mut self,
+        path: &dyn AnnealingPath,
+        beta: f64,
+        x: &Batch,
+        place: &str,
+    ) -> Result<(), JobError> {
+        let betas = vec![beta; x.rows()];
+        let at = |x: &Batch| -> Result<Points, JobError> {
+            let mut points = Points::zeros(x.rows(), x.dim());
+            points.x.as_mut_slice().copy_from_slice(x.as_slice());
+            path.evaluate(&betas, &mut points)?;
+            Ok(points)
         };
-        let (coarse, fine) = (difference(2e-5)?, difference(1e-5)?);
-        for i in 0..x.rows() {
-            let score = here.score.row(i)[j];
-            let rounding = 1e-10 * here.log_density[i].abs().max(1.0);
-            let allowed = 10.0 * (coarse[i] - fine[i]).abs() + rounding + 1e-5 * fine[i].abs().max(1.0);
-            if fine[i].is_finite() {
-                let fact = format!(
-                    "the score is the gradient {place}: coordinate {j} is {score}, differences give {}",
-                    fine[i]
-                );
-                verdict.require((score - fine[i]).abs() <= allowed, fact);
+        let here = at(x)?;
+        for j in 0..x.dim().min(50) {
+            let difference = |h: f64| -> Result<Vec<f64>, JobError> {
+                let shifted = |h: f64| {
+                    let mut x = x.clone();
+                    (0..x.rows()).for_each(|i| x.row_mut(i)[j] += h);
+                    x
+                };
+                let (up, down) = (at(&shifted(h))?, at(&shifted(-h))?);
+                Ok(up.log_density.iter().zip(&down.log_density).map(|(u, d)| (u - d) / (2.0 * h)).collect())
+            };
+            let (coarse, fine) = (difference(2e-5)?, difference(1e-5)?);
+            for i in 0..x.rows() {
+                let score = here.score.row(i)[j];
+                let rounding = 1e-10 * here.log_density[i].abs().max(1.0);
+                let allowed =
+                    10.0 * (coarse[i] - fine[i]).abs() + rounding + self.share * fine[i].abs().max(1.0);
+                if fine[i].is_finite() {
+                    let fact = format!(
+                        "the score is the gradient {place}: coordinate {j} is {score}, differences give {}",
+                        fine[i]
+                    );
+                    self.verdict.require((score - fine[i]).abs() <= allowed, fact);
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Paths of one pair from all snapshots of the chain they start from.

@@ -10,7 +10,7 @@ use sterna::{Batch, Evaluation, Streams, Target};
 /// Steps, as changes of the log density for each coordinate.
 const STEPS: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
 /// A difference that is off by no more than this share of all coordinates' changes, and by rounding, agrees.
-const AGREES: f64 = 1e-4;
+pub(super) const AGREES: f64 = 1e-4;
 /// Points at which the score is looked at.
 const MOST_POINTS: usize = 4;
 /// Coordinates that are looked at one by one where the whole is wrong.
@@ -95,7 +95,7 @@ impl<T: Target> Trial<T> {
         let rounding = rounding(&answers.log_density) * answers.log_density[row].abs().max(1.0);
         let offs = STEPS.iter().zip(there.chunks_exact(2)).map(|(h, both)| {
             let nearest = (both[0] - both[1]) / (2.0 * h);
-            Off { said, nearest, allowed: AGREES * size.max(nearest.abs()) + rounding / h }
+            Off { said, nearest, allowed: self.agrees * size.max(nearest.abs()) + rounding / h }
         });
         let known = offs.filter(|off| off.nearest.is_finite());
         Ok(known.min_by(|a, b| a.beyond().total_cmp(&b.beyond())))

@@ -35,7 +35,7 @@ fn tries(target: impl Target) -> Result<Vec<Alarm>, String> {
     let mut points = Batch::zeros(POINTS, target.dim());
     let rows: Vec<u32> = (0..POINTS as u32).collect();
     Streams::new(3).normals(Phase::Check, 0, &rows, &mut points);
-    let trial = Trial { target: Counted::new(target), points };
+    let trial = Trial { target: Counted::new(target), points, agrees: score::AGREES };
     trial.run().map_err(|fault| match fault {
         Fault::Certain(what) => what,
         Fault::Failed => "failed".into(),
