@@ -1,13 +1,16 @@
 //! The command line: parse, run, print. All work is done in `sterna-run`.
 
+mod manual;
 mod print;
 mod progress;
 mod reproduce;
+mod terminal;
 mod zoo;
 
 use clap::{Args, Parser, Subcommand};
 use progress::Bar;
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use sterna_run::alarms::Verdict;
@@ -25,7 +28,8 @@ Examples:
   sterna report runs/mine                      write runs/mine/report.html again
   sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
-  sterna targets                               what is built in
+  sterna init stan my.toml                     a config to begin with
+  sterna targets                               what is built in, and how to bring your own
   sterna zoo                                   how often a verdict is wrong, on targets whose truth is known
   sterna reproduce table-gmm                   a table of the paper, ours beside the printed one";
 
@@ -33,8 +37,21 @@ Examples:
 #[derive(Parser)]
 #[command(name = "sterna", version, after_help = EXAMPLES, arg_required_else_help = true)]
 struct Cli {
+    #[command(flatten)]
+    voice: Voice,
     #[command(subcommand)]
     command: Command,
+}
+
+/// How much is said, and for whom.
+#[derive(Args, Clone, Copy)]
+struct Voice {
+    /// Say nothing but what is wrong, and what --json asks for
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Print results as JSON, for programs
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
@@ -43,7 +60,14 @@ enum Command {
     Run(RunArgs),
     /// Go on after a stop, a crash or with more iterations: same bits as an uninterrupted run
     Resume(ResumeArgs),
-    /// List the built-in targets: dimension, what is known exactly
+    /// Write a config to begin with, with all that can be said in it
+    Init {
+        /// The kind of target: stan, library, molecule, or one that is built in
+        kind: String,
+        /// The file to write [default: KIND.toml]
+        file: Option<PathBuf>,
+    },
+    /// List the kinds of targets: what is built in, and how to bring your own
     Targets,
     /// Log density and score of the config's target at points from a .json, .csv or .npy file
     Evaluate {
@@ -83,6 +107,13 @@ enum Command {
         #[arg(long)]
         only: Option<String>,
     },
+    /// Completions for a shell: sterna completions bash > ~/.local/share/bash-completion/completions/sterna
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+    /// The manual page: sterna man > sterna.1
+    Man,
     /// Runs one cell of an experiment
     #[command(hide = true)]
     MeasureCell {
@@ -119,9 +150,6 @@ struct RunArgs {
     /// Override any field of the config
     #[arg(long = "set", value_name = "key.path=value")]
     overrides: Vec<String>,
-    /// Print the summary as JSON instead of tables
-    #[arg(long)]
-    json: bool,
     /// Exit with code 3 where the verdict is unsound
     #[arg(long)]
     strict: bool,
@@ -140,9 +168,6 @@ struct ResumeArgs {
     /// Threads: changes speed, never a bit of the result
     #[arg(long)]
     threads: Option<usize>,
-    /// Print the summary as JSON instead of tables
-    #[arg(long)]
-    json: bool,
     /// Exit with code 3 where the verdict is unsound
     #[arg(long)]
     strict: bool,
@@ -202,22 +227,33 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Some(folder) = bridgestan() {
         sterna_run::stan::compile::bridgestan_in(folder);
     }
+    let voice = cli.voice;
     let outcome = match cli.command {
-        Command::Run(arguments) => return ended(run(&arguments), arguments.strict),
+        Command::Run(arguments) => return ended(run(&arguments, voice), arguments.strict),
         Command::ProbeLibrary { library, symbol, dim } => sterna_run::library::probe(&library, &symbol, dim),
-        Command::Resume(arguments) => return ended(resume(&arguments), arguments.strict),
+        Command::Resume(arguments) => return ended(resume(&arguments, voice), arguments.strict),
+        Command::Init { kind, file } => init(&kind, file, voice),
         Command::Targets => {
-            print::targets();
+            if voice.json {
+                print::targets_json()
+            } else {
+                print::targets()
+            }
             Ok(())
         }
-        Command::Evaluate { config, points } => evaluate(&config, &points),
-        Command::Verify { config } => return verify(&config),
-        Command::Watch { folder } => progress::watch(&folder),
-        Command::Report { folder, chart } => report(&folder, chart.as_deref()),
-        Command::Zoo(arguments) => return zoo::zoo(&arguments),
-        Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
+        Command::Completions { shell } => {
+            manual::completions(shell);
+            Ok(())
+        }
+        Command::Man => manual::page(),
+        Command::Evaluate { config, points } => evaluate(&config, &points, voice),
+        Command::Verify { config } => return verify(&config, voice),
+        Command::Watch { folder } => progress::watch(&folder, voice),
+        Command::Report { folder, chart } => report(&folder, chart.as_deref(), voice),
+        Command::Zoo(arguments) => return zoo::zoo(&arguments, voice),
+        Command::Reproduce(arguments) => return reproduce::reproduce(&arguments, voice),
         Command::MeasureCell { folder, transport } => reproduce::measure_cell(&folder, transport.as_deref()),
-        Command::Bench { device, only } => sterna_run::bench::run(&device, only.as_deref()),
+        Command::Bench { device, only } => sterna_run::bench::run(&device, only.as_deref(), voice.json),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -254,21 +290,53 @@ fn failed(error: &JobError) -> ExitCode {
     ExitCode::from(error.exit_code() as u8)
 }
 
-fn verify(path: &Path) -> ExitCode {
-    let verdict = read(path, &[]).and_then(|c| sterna_run::verify::verify(&c.problem()?, &c));
+fn verify(path: &Path, voice: Voice) -> ExitCode {
+    let mut bar = Bar::watching(voice.quiet);
+    let verdict = read(path, &[], voice).and_then(|config| {
+        let problem = config.problem()?;
+        sterna_run::verify::verify_watched(&problem, &config, &mut |what, done, total| {
+            bar.step(what, done, total)
+        })
+    });
+    bar.finish();
     match verdict {
         Ok(verdict) => {
-            print::verdict(&verdict);
+            match (voice.json, voice.quiet) {
+                (true, _) => print::verdict_json(&verdict),
+                (false, true) => {}
+                (false, false) => print::verdict(&verdict),
+            }
             ExitCode::from(u8::from(!verdict.passed()))
         }
         Err(error) => failed(&error),
     }
 }
 
+/// Writes a config to begin with; what is there stays.
+fn init(kind: &str, file: Option<PathBuf>, voice: Voice) -> Result<(), JobError> {
+    let text = sterna_run::starter::text(kind)?;
+    let file = file.unwrap_or_else(|| PathBuf::from(format!("{kind}.toml")));
+    let mut open = std::fs::OpenOptions::new();
+    let mut out = open.write(true).create_new(true).open(&file).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            JobError::Config(format!("{} is there already: name another file", file.display()))
+        }
+        _ => JobError::file("write", &file)(error),
+    })?;
+    out.write_all(text.as_bytes()).map_err(JobError::file("write", &file))?;
+    let file = file.display();
+    if voice.json {
+        println!("{}", serde_json::json!({"written": file.to_string()}));
+    } else if !voice.quiet {
+        println!("written: {file}\nsterna verify {file}\nsterna run {file} --out runs/{kind}");
+    }
+    Ok(())
+}
+
 /// Reads a config, and tells what should be known of it.
-fn read(path: &Path, overrides: &[(&str, &str)]) -> Result<Config, JobError> {
+fn read(path: &Path, overrides: &[(&str, &str)], voice: Voice) -> Result<Config, JobError> {
     let config = Config::read(path, overrides)?;
-    config.notes().iter().for_each(|note| eprintln!("note: {note}"));
+    config.notes().iter().filter(|_| !voice.quiet).for_each(|note| eprintln!("note: {note}"));
     Ok(config)
 }
 
@@ -281,27 +349,27 @@ fn pairs<'a>(overrides: &'a [String], example: &str) -> Result<Vec<(&'a str, &'a
     overrides.iter().map(pair).collect()
 }
 
-fn run(arguments: &RunArgs) -> Result<Verdict, JobError> {
+fn run(arguments: &RunArgs, voice: Voice) -> Result<Verdict, JobError> {
     let demo = arguments.config.is_none() && arguments.overrides.is_empty();
     let overrides = pairs(&arguments.overrides, "chains.count=10")?;
     let mut config = match &arguments.config {
-        Some(path) => read(path, &overrides)?,
+        Some(path) => read(path, &overrides, voice)?,
         // The demo is what it is; whoever sets a field starts from the defaults.
         None => Config::parse(if demo { sterna_run::DEMO } else { "" }, &overrides)?,
     };
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.threads = arguments.threads.unwrap_or(config.threads);
     let folder = arguments.out.clone().unwrap_or_else(|| job::default_folder(&config));
-    if demo && !arguments.json {
+    if demo && !voice.json && !voice.quiet {
         print::demo_introduction(&config);
     }
-    let mut bar = Bar::new();
+    let mut bar = Bar::new(voice.quiet);
     let summary = job::run(&config, &folder, &mut bar);
     bar.finish();
-    show(summary?, folder, arguments.json)
+    show(summary?, folder, voice)
 }
 
-fn resume(arguments: &ResumeArgs) -> Result<Verdict, JobError> {
+fn resume(arguments: &ResumeArgs, voice: Voice) -> Result<Verdict, JobError> {
     if !sterna_run::checkpoint::has_begun(&arguments.folder) {
         let folder = arguments.folder.display();
         return Err(JobError::Config(format!(
@@ -313,10 +381,10 @@ fn resume(arguments: &ResumeArgs) -> Result<Verdict, JobError> {
         until: other_goals(arguments)?,
         threads: arguments.threads,
     };
-    let mut bar = Bar::new();
+    let mut bar = Bar::new(voice.quiet);
     let summary = job::resume(&arguments.folder, &changes, &mut bar);
     bar.finish();
-    show(summary?, arguments.folder.clone(), arguments.json)
+    show(summary?, arguments.folder.clone(), voice)
 }
 
 /// The goals of a run that goes on, where they are to be others.
@@ -334,25 +402,36 @@ fn other_goals(arguments: &ResumeArgs) -> Result<Option<Until>, JobError> {
     Ok(Some(Config::read(&arguments.folder.join("config.toml"), &overrides)?.run.until))
 }
 
-fn show(summary: Summary, folder: PathBuf, json: bool) -> Result<Verdict, JobError> {
-    if json {
+fn show(summary: Summary, folder: PathBuf, voice: Voice) -> Result<Verdict, JobError> {
+    if voice.json {
         print!("{}", summary.to_json());
-    } else {
+    } else if !voice.quiet {
         print::summary(&summary, &folder);
     }
     if summary.finished { Ok(summary.verdict) } else { Err(JobError::Stopped { folder, own: false }) }
 }
 
-fn report(folder: &Path, chart: Option<&str>) -> Result<(), JobError> {
-    match chart {
-        Some(id) => print!("{}", sterna_run::report::drawing(folder, id)?),
-        None => println!("{}", sterna_run::report::write(folder)?.display()),
+fn report(folder: &Path, chart: Option<&str>, voice: Voice) -> Result<(), JobError> {
+    let Some(id) = chart else {
+        let page = sterna_run::report::write(folder)?;
+        if voice.json {
+            println!("{}", serde_json::json!({"report": page}));
+        } else if !voice.quiet {
+            println!("{}", page.display());
+        }
+        return Ok(());
+    };
+    let drawing = sterna_run::report::drawing(folder, id)?;
+    if voice.json {
+        println!("{}", serde_json::json!({"chart": id, "svg": drawing}));
+    } else {
+        print!("{drawing}");
     }
     Ok(())
 }
 
-fn evaluate(config: &Path, points: &Path) -> Result<(), JobError> {
-    let config = read(config, &[])?;
+fn evaluate(config: &Path, points: &Path, voice: Voice) -> Result<(), JobError> {
+    let config = read(config, &[], voice)?;
     let points = sterna_run::points_file::read_points(points)?;
     let out = sterna_run::evaluate::evaluate(&config.problem()?, &points)?;
     // JSON has no infinities: they are null, as NaN is.

@@ -1,6 +1,8 @@
 //! Tables and sentences for people.
 
-use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
+use crate::terminal::{self, Tone, align_right, paragraph, table};
+use comfy_table::Table;
+use serde_json::json;
 use std::path::Path;
 use sterna_run::alarms::{Class, Verdict};
 use sterna_run::chemistry::{Molecule, Population};
@@ -8,58 +10,84 @@ use sterna_run::config::{Config, TargetKind};
 use sterna_run::payoff::{BreakEven, Payoff, Seen};
 use sterna_run::reproduce::Outcome;
 use sterna_run::reproduce::page::Block;
-use sterna_run::summary::Summary;
+use sterna_run::summary::{Quantity, Summary};
 
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(header);
-    table
+/// What is known of a kind before it has its files.
+struct Known {
+    dim: Option<usize>,
+    log_z: Option<f64>,
+    draws: bool,
 }
 
-fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
-    for column in columns {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
+impl Known {
+    fn of(kind: &TargetKind) -> Self {
+        // A molecule from files, or a library, is known once its files are.
+        let target = kind.problem().ok().map(|problem| problem.target);
+        let mut stream = sterna::Streams::new(0).row(sterna::streams::Phase::Exact, 0, 0);
+        Self {
+            dim: target.as_ref().map(|target| target.dim()),
+            log_z: target.as_ref().and_then(|target| target.log_z()),
+            draws: target.as_ref().is_some_and(|t| t.draw(&mut stream, &mut vec![0.0; t.dim()])),
         }
     }
 }
 
 pub fn targets() {
-    let mut table = table(&["kind", "dim", "possible", "log Z", "exact draws", "what it is"]);
+    let mut rows = table(&["kind", "dim", "exact", "what it is"]);
     for kind in TargetKind::all() {
-        // A molecule from files, or a library, is known once its files are.
-        let target = kind.problem().ok().map(|problem| problem.target);
-        let mut stream = sterna::Streams::new(0).row(sterna::streams::Phase::Exact, 0, 0);
-        let exact = target.as_ref().is_some_and(|t| t.draw(&mut stream, &mut vec![0.0; t.dim()]));
-        let log_z = target.as_ref().and_then(|target| target.log_z());
-        table.add_row([
+        let known = Known::of(&kind);
+        let exact = match (known.log_z, known.draws) {
+            (Some(_), true) => "log Z, draws",
+            (Some(_), false) => "log Z",
+            (None, true) => "draws",
+            (None, false) => "",
+        };
+        rows.add_row([
             kind.kind().to_string(),
-            target.map_or(String::new(), |target| target.dim().to_string()),
-            kind.about().possible.to_string(),
-            log_z.map_or("unknown".into(), |z| format!("{z:.6}")),
-            if exact { "yes" } else { "no" }.to_string(),
-            kind.about().about.to_string(),
+            known.dim.map_or(String::new(), |dim| dim.to_string()),
+            exact.into(),
+            kind.about().about.into(),
         ]);
     }
-    println!("{table}");
+    align_right(&mut rows, 1..2);
+    println!("{}", terminal::show(&rows));
+    let hint = "`sterna init KIND` writes a config for one of them, with all that can be said in it.";
+    println!("\n{}", paragraph(hint));
+}
+
+/// The same for programs.
+pub fn targets_json() {
+    let each = TargetKind::all().into_iter().map(|kind| {
+        let (known, about) = (Known::of(&kind), kind.about());
+        json!({
+            "kind": kind.kind(),
+            "dim": known.dim,
+            "possible": about.possible,
+            "log_z": known.log_z,
+            "exact_draws": known.draws,
+            "about": about.about,
+        })
+    });
+    println!("{:#}", json!(each.collect::<Vec<_>>()));
 }
 
 pub fn demo_introduction(config: &Config) {
-    println!(
-        "Demo: a mixture of 40 narrow Gaussians in {} dimensions. A single chain would stay in the mode where it\n\
-         started. A ladder of {} chains leads from one broad Gaussian (the reference) to the mixture (the target), and\n\
-         replicas carry news of all modes up and down it, where swaps let them pass. Plain swaps hardly do, here. So the\n\
-         ladder is tuned, a normalising flow is trained to carry proposals from chain to chain, and then everything is\n\
-         frozen and sampled: draws and log Z are exact whatever the flow has learned.\n",
+    let text = format!(
+        "Demo: a mixture of 40 narrow Gaussians in {} dimensions. A single chain would stay in the mode where it started. A ladder of {} \
+         chains leads from one broad Gaussian (the reference) to the mixture (the target), and replicas carry news of all modes up \
+         and down it, where swaps let them pass. Plain swaps hardly do, here. So the ladder is tuned, a normalising flow is \
+         trained to carry proposals from chain to chain, and then everything is frozen and sampled: draws and log Z are exact \
+         whatever the flow has learned.",
         config.problem().map_or(0, |problem| problem.dim()),
         config.chains.count,
     );
+    println!("{}\n", paragraph(&text));
 }
 
 pub fn summary(summary: &Summary, folder: &Path) {
     let (setup, time) = (&summary.setup, &summary.cost.time.clock);
-    println!(
-        "{}-{}: {} iterations of {} ladder{} of {} chains, {:.1} s tuning, {:.1} s sampling\n",
+    let began = format!(
+        "{}-{}: {} iterations of {} ladder{} of {} chains, {:.1} s tuning, {:.1} s sampling",
         setup.target.kind,
         setup.target.dim,
         setup.iterations,
@@ -69,7 +97,9 @@ pub fn summary(summary: &Summary, folder: &Path) {
         time.tuning_s,
         time.sampling_s,
     );
-    println!("{}\n\n{}", ladder(summary), key_numbers(summary));
+    println!("{}\n", paragraph(&began));
+    println!("{}\n\n{}", terminal::show(&ladder(summary)), terminal::show(&key_numbers(summary)));
+    quantities(summary);
     if let (Some(payoff), Some(break_even)) = (&summary.cost.payoff, &summary.cost.break_even) {
         comparison(payoff, break_even);
     }
@@ -78,14 +108,63 @@ pub fn summary(summary: &Summary, folder: &Path) {
     }
     for alarm in &summary.alarms {
         let word = if alarm.code.class() == Class::Note { "note" } else { "alarm" };
-        println!("\n{word} {}: {}", alarm.code, alarm.message);
+        println!("\n{}", paragraph(&format!("{word} {}: {}", alarm.code, alarm.message)));
     }
     if let Some(note) = summary.reference.as_ref().and_then(|reference| reference.note.as_ref()) {
-        println!("\nnote: {note}");
+        println!("\n{}", paragraph(&format!("note: {note}")));
     }
     println!("\n{}", verdict_line(summary));
     println!("\nwritten to {}: summary.json, draws.nc, config.toml, log.jsonl", folder.display());
     println!("report: {}", folder.join("report.html").display());
+}
+
+/// Rows of the table of parameters and observables; those with the fewest draws where there are more.
+const MOST_QUANTITIES: usize = 24;
+
+/// Parameters and observables, as far as they have names.
+fn quantities(summary: &Summary) {
+    let all: Vec<&Quantity> = summary.parameters.iter().chain(&summary.observables).collect();
+    if all.is_empty() {
+        return;
+    }
+    let mut shown: Vec<usize> = (0..all.len()).collect();
+    // Constants have no effective draws to speak of.
+    let draws =
+        |i: &usize| Some(all[*i].ranks.ess_bulk).filter(|ess| ess.is_finite()).unwrap_or(f64::INFINITY);
+    shown.sort_by(|a, b| draws(a).total_cmp(&draws(b)));
+    shown.truncate(MOST_QUANTITIES);
+    shown.sort_unstable();
+    let mut rows = table(&["", "mean", "± error", "sd", "5%", "95%", "ESS", "R̂"]);
+    for i in shown {
+        let Quantity { name, mean, sd, mcse, ranks, .. } = all[i];
+        rows.add_row([
+            name.clone(),
+            significant(*mean, 4),
+            significant(*mcse, 2),
+            significant(*sd, 3),
+            significant(ranks.q05, 3),
+            significant(ranks.q95, 3),
+            if ranks.ess_bulk.is_finite() { format!("{:.0}", ranks.ess_bulk) } else { "–".into() },
+            if ranks.r_hat.is_finite() { format!("{:.3}", ranks.r_hat) } else { "–".into() },
+        ]);
+    }
+    align_right(&mut rows, 1..8);
+    println!("\n{}", terminal::show(&rows));
+    if all.len() > MOST_QUANTITIES {
+        println!("{MOST_QUANTITIES} of {}, those with the fewest draws; all are in summary.json", all.len());
+    }
+}
+
+/// A number with so many significant digits, in few characters.
+fn significant(x: f64, digits: i32) -> String {
+    if !x.is_finite() {
+        return "–".into();
+    }
+    let size = if x == 0.0 { 0 } else { x.abs().log10().floor() as i32 };
+    match size {
+        -4..6 => format!("{x:.*}", (digits - 1 - size).max(0) as usize),
+        _ => format!("{x:.*e}", (digits - 1) as usize),
+    }
 }
 
 /// What the alarms come to.
@@ -100,7 +179,18 @@ fn verdict_line(summary: &Summary) -> String {
         Verdict::Unsound => format!("do not use these results as they are ({})", names(Class::DoNotUse)),
     };
     let unchecked = summary.not_cross_checked().map_or(String::new(), |what| format!("; {what}"));
-    format!("verdict {}: {what}{unchecked}", summary.verdict.name())
+    let (name, tone) = (summary.verdict.name(), tone(summary.verdict));
+    // Coloured once its line has been broken: colours have no width.
+    let text = paragraph(&format!("verdict {name}: {what}{unchecked}"));
+    text.replacen(name, &terminal::coloured(name, tone), 1)
+}
+
+fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Sound => Tone::Good,
+        Verdict::Doubtful => Tone::Doubtful,
+        Verdict::Unsound => Tone::Bad,
+    }
 }
 
 /// What a run found, in a line.
@@ -125,7 +215,7 @@ pub fn one_line(summary: &Summary) -> String {
 /// Chain by chain; of long ladders the ends and a few in between.
 fn ladder(summary: &Summary) -> Table {
     let (chains, explorer) = (summary.setup.chains, &summary.moves.explorer);
-    let mut rows = table(&["chain", "β", "rejected swaps", "overlap", &explorer.size, "accepted moves"]);
+    let mut rows = table(&["chain", "β", "rejected", "overlap", &explorer.size, "accepted"]);
     let shown = |n: usize| {
         chains <= 12
             || n < 4
@@ -160,13 +250,13 @@ fn key_numbers(summary: &Summary) -> Table {
         numbers.add_row([name.to_string(), value, meaning.to_string()]);
     };
     let (swaps, z) = (&summary.swaps, &summary.log_z);
-    row("round trips", swaps.round_trips.to_string(), "reference samples carried to the target and back");
+    row("round trips", swaps.round_trips.to_string(), "from the reference to the target and back");
     row(
         "efficiency",
         format!("{:.0}%", 100.0 * swaps.exploration_efficiency),
-        "of the round trips that the swaps allow; low: local moves are the bottleneck",
+        "of the round trips that swaps allow",
     );
-    row("barrier Λ", format!("{:.3}", swaps.global_barrier), "difficulty: about 2Λ chains serve best");
+    row("barrier Λ", format!("{:.3}", swaps.global_barrier), "difficulty: 2Λ + 1 chains serve best");
     row(&z.name(), format!("{:.4} ± {:.4}", z.bar, z.standard_error), "by Bennett's acceptance ratio");
     for leg in swaps.legs.iter().filter(|_| swaps.legs.len() == 2) {
         let from = if leg.reference == "anchor" { "anchor" } else { "fit" };
@@ -175,17 +265,17 @@ fn key_numbers(summary: &Summary) -> Table {
     }
     if let Some(truth) = z.truth {
         let off = z.deviation().map_or("unknown".into(), |off| format!("{off:+.1}"));
-        row("exact log Z", format!("{truth:.4}"), &format!("the estimate is {off} standard errors off"));
+        row("exact log Z", format!("{truth:.4}"), &format!("the estimate is {off} errors off"));
     }
     let worst = if summary.molecule.is_some() { "dihedral" } else { "coordinate" };
-    let (ess, of_what) = summary.fewest_draws();
-    let meaning = match &summary.goals {
-        Some(_) => format!("of the worst {worst}, {of_what}"),
-        None => format!("independent draws that the worst {worst} is worth"),
+    let ess = summary.fewest_draws().0;
+    let meaning = match summary.goals.and_then(|goals| goals.ess) {
+        Some(goal) => format!("worst {worst}, by ranks; {:.0} wanted", goal.wanted),
+        None => format!("independent draws, worst {worst}"),
     };
     row("smallest ESS", format!("{ess:.0}"), &meaning);
     let cost = &summary.cost;
-    row("evaluations", cost.evaluations.target.to_string(), "of the target, tuning and training included");
+    row("evaluations", cost.evaluations.target.to_string(), "of the target, all stages counted");
     let speed = format!("{:.0} /s", cost.time.iterations_per_second);
     row(
         "speed",
@@ -198,17 +288,11 @@ fn key_numbers(summary: &Summary) -> Table {
 
 /// When the accelerator pays.
 fn comparison(payoff: &Payoff, break_even: &BreakEven) {
-    let mut rows =
-        table(&["round trips", "per 1000 iterations", "per million evaluations", "per processor-second"]);
-    let Seen { round_trips, iterations } = payoff.plain_seen;
-    let plain = match payoff.plain_counted {
-        true => "plain swaps".to_string(),
-        false => format!("plain swaps (predicted; {round_trips} seen in {iterations} iterations)"),
-    };
+    let mut rows = table(&["round trips per", "1000 iterations", "10⁶ evaluations", "CPU second"]);
     let all = [
-        (plain.as_str(), &payoff.plain),
-        ("accelerated, sampling alone", &payoff.sampling),
-        ("accelerated, everything counted", &payoff.everything),
+        ("plain swaps", &payoff.plain),
+        ("accelerated, sampling", &payoff.sampling),
+        ("accelerated, all", &payoff.everything),
     ];
     for (name, y) in all {
         rows.add_row([
@@ -219,7 +303,15 @@ fn comparison(payoff: &Payoff, break_even: &BreakEven) {
         ]);
     }
     align_right(&mut rows, 1..4);
-    println!("\n{rows}\n{}", payoff.sentence(break_even));
+    println!("\n{}", terminal::show(&rows));
+    let Seen { round_trips, iterations } = payoff.plain_seen;
+    let predicted = match payoff.plain_counted {
+        true => String::new(),
+        false => format!(
+            "Those of plain swaps are predicted: {round_trips} were seen in {iterations} iterations. "
+        ),
+    };
+    println!("{}", paragraph(&format!("{predicted}{}", payoff.sentence(break_even))));
 }
 
 /// Populations of a molecule's basins.
@@ -240,7 +332,7 @@ fn basins(molecule: &Molecule) {
         }
     }
     align_right(&mut rows, 2..4);
-    println!("\n{rows}");
+    println!("\n{}", terminal::show(&rows));
 }
 
 fn share(population: &Population) -> String {
@@ -254,20 +346,35 @@ fn share(population: &Population) -> String {
 pub fn verdict(verdict: &sterna_testkit::Verdict) {
     let checks = verdict.checks.len();
     for violation in verdict.violations.iter().take(20) {
-        println!("violated: {violation}");
+        println!("{}", paragraph(&format!("violated: {violation}")));
     }
     for check in verdict.failures().take(20) {
         println!("unlikely (p = {:.1e}): {}", check.p_value, check.name);
     }
     if verdict.passed() {
-        println!(
+        let text = format!(
             "sound: {checks} statistical checks, smallest p-value {:.1e}; a sound config fails with probability {:.0e}",
             verdict.smallest(),
             verdict.false_alarm
         );
+        println!("{}", paragraph(&text).replacen("sound", &terminal::coloured("sound", Tone::Good), 1));
     } else {
-        println!("not sound");
+        println!("{}", terminal::coloured("not sound", Tone::Bad));
     }
+}
+
+/// The same for programs.
+pub fn verdict_json(verdict: &sterna_testkit::Verdict) {
+    let failures = verdict.failures().map(|check| json!({"name": check.name, "p_value": check.p_value}));
+    let out = json!({
+        "sound": verdict.passed(),
+        "checks": verdict.checks.len(),
+        "smallest_p_value": verdict.smallest(),
+        "false_alarm": verdict.false_alarm,
+        "violations": verdict.violations,
+        "unlikely": failures.collect::<Vec<_>>(),
+    });
+    println!("{out:#}");
 }
 
 /// Seconds, to the minute where they are many.
@@ -277,6 +384,17 @@ pub fn minutes(seconds: f64) -> String {
         s if s < 90.0 => format!("{s:.0} s"),
         s => format!("{:.0} min", s / 60.0),
     }
+}
+
+/// What was expected of what was reproduced, for programs.
+pub fn reproduced_json(outcome: &Outcome) {
+    let sections = outcome.sections.iter().map(|section| {
+        let checks = section.checks.iter();
+        let checks =
+            checks.map(|check| json!({"what": check.what, "must": check.must, "passed": check.passed}));
+        json!({"title": section.title, "budget": section.budget.name(), "checks": checks.collect::<Vec<_>>()})
+    });
+    println!("{:#}", json!({"page": outcome.page, "sections": sections.collect::<Vec<_>>()}));
 }
 
 /// Tables of what was reproduced, and what was expected of it.
@@ -291,7 +409,7 @@ pub fn reproduced(outcome: &Outcome) {
                     out.add_row(row.iter().map(|cell| cell.replace("**", "")));
                 }
                 align_right(&mut out, 1..header.len());
-                println!("{out}");
+                println!("{}", terminal::show(&out));
             }
         }
         section.checks.iter().for_each(|check| println!("{} {}", check.sign(), check.what));

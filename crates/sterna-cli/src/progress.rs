@@ -1,7 +1,8 @@
-//! Progress on stderr: a bar on a terminal, a line now and then when piped.
+//! Progress on stderr: one line that changes on a terminal, a line now and then when piped.
 
-use crate::print;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::{Voice, print};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,27 +13,28 @@ use sterna_run::{JobError, Observer, Progress, Summary};
 
 pub struct Bar {
     bar: Option<ProgressBar>,
-    style: Option<(String, bool)>,
+    /// Whether nothing is to be said.
+    silent: bool,
     last_line: Instant,
     clock: StageClock,
     stop: Arc<AtomicBool>,
 }
 
 impl Bar {
-    /// A bar that shows, and stops nothing.
-    pub fn quiet() -> Self {
+    /// A line that shows, and stops nothing.
+    pub fn watching(silent: bool) -> Self {
         Self {
-            bar: std::io::stderr().is_terminal().then(|| ProgressBar::new(1)),
-            style: None,
+            bar: (!silent && std::io::stderr().is_terminal()).then(line),
+            silent,
             last_line: Instant::now(),
             clock: StageClock::default(),
             stop: Arc::new(AtomicBool::new(false)),
         }
     }
 
-    /// A bar whose run stops on Ctrl-C.
-    pub fn new() -> Self {
-        let bar = Self::quiet();
+    /// A line whose run stops on Ctrl-C.
+    pub fn new(silent: bool) -> Self {
+        let bar = Self::watching(silent);
         let flag = bar.stop.clone();
         // The second Ctrl-C stops at once.
         let handler = move || {
@@ -52,36 +54,34 @@ impl Bar {
         }
     }
 
-    /// Shows a snapshot: any stage that knows its total as a bar, others as a turning sign.
+    /// Shows a snapshot: on a terminal in one line that changes, else in a line now and then.
     pub fn show(&mut self, snapshot: &Snapshot) {
-        let Some(bar) = &self.bar else { return self.line(snapshot) };
-        let style = (snapshot.stage.clone(), snapshot.total > 0);
-        if self.style.as_ref() != Some(&style) {
-            let template = match style.1 {
-                true => "{prefix:>10} {bar:16} {percent:>3}%  {wide_msg}",
-                false => "{prefix:>10} {spinner}  {wide_msg}",
-            };
-            bar.set_style(ProgressStyle::with_template(template).expect("a fixed template"));
-            bar.set_prefix(snapshot.stage.clone());
-            self.style = Some(style);
-        }
-        bar.set_length(snapshot.total.max(1));
-        bar.set_position(snapshot.done.min(snapshot.total));
-        bar.set_message(snapshot.details());
-        bar.tick();
+        self.say(|| snapshot.line());
     }
 
-    fn line(&mut self, snapshot: &Snapshot) {
-        if self.last_line.elapsed() < Duration::from_secs(5) {
-            return;
-        }
-        self.last_line = Instant::now();
-        let Snapshot { stage, done, total, .. } = snapshot;
-        match total {
-            0 => eprintln!("{stage}: {}", snapshot.details()),
-            total => eprintln!("{stage}: {done} of {total}, {}", snapshot.details()),
+    /// Shows that so much is done of something.
+    pub fn step(&mut self, what: &str, done: u64, total: u64) {
+        self.say(|| match total {
+            0 => format!("{what}: {done}"),
+            total => format!("{what} {:.0}%", 100.0 * done as f64 / total as f64),
+        });
+    }
+
+    fn say(&mut self, text: impl FnOnce() -> String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text());
+            bar.tick();
+        } else if !self.silent && self.last_line.elapsed() >= Duration::from_secs(5) {
+            self.last_line = Instant::now();
+            eprintln!("{}", text());
         }
     }
+}
+
+/// A line that is cut to the terminal's width and drawn at most ten times a second.
+fn line() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {wide_msg}").expect("a fixed template");
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10)).with_style(style)
 }
 
 impl Observer for Bar {
@@ -97,18 +97,23 @@ impl Observer for Bar {
 }
 
 /// How a run ended, and what it found, where it sampled at all.
-fn ended(how: &str, folder: &Path) {
-    println!("{how}: {}", folder.join("report.html").display());
-    if let Ok(summary) = Summary::read(folder) {
-        println!("{}", print::one_line(&summary));
+fn ended(how: &str, folder: &Path, voice: Voice) {
+    if voice.json {
+        println!("{}", json!({"ended": how, "report": folder.join("report.html")}));
+    } else if !voice.quiet {
+        println!("{how}: {}", folder.join("report.html").display());
+        if let Ok(summary) = Summary::read(folder) {
+            println!("{}", print::one_line(&summary));
+        }
     }
 }
 
-/// Shows the progress of a run that another process makes, until it ends.
-pub fn watch(folder: &Path) -> Result<(), JobError> {
-    let mut bar = Bar::quiet();
+/// Shows the progress of a run that another process makes, until it ends; as JSON, a line for each change.
+pub fn watch(folder: &Path, voice: Voice) -> Result<(), JobError> {
+    let mut bar = Bar::watching(voice.quiet || voice.json);
     // The first line comes at once.
     bar.last_line = Instant::now().checked_sub(Duration::from_secs(10)).unwrap_or(bar.last_line);
+    let mut last = None;
     loop {
         let file = ProgressFile::read(folder)?;
         match &file.state {
@@ -121,15 +126,19 @@ pub fn watch(folder: &Path) -> Result<(), JobError> {
                     file.snapshot.stage
                 )));
             }
+            State::Running if voice.json && last.as_ref() != Some(&file.snapshot) => {
+                println!("{}", json!(file.snapshot));
+                last = Some(file.snapshot);
+            }
             State::Running => bar.show(&file.snapshot),
             State::Finished => {
                 bar.finish();
-                ended("finished", folder);
+                ended("finished", folder, voice);
                 return Ok(());
             }
             State::Stopped => {
                 bar.finish();
-                ended("stopped on request; what was sampled", folder);
+                ended("stopped on request; what was sampled", folder, voice);
                 return Ok(());
             }
             State::Failed(message) => {

@@ -1,7 +1,7 @@
 //! `sterna reproduce`: what is run, how far it is, what came out.
 
 use crate::progress::Bar;
-use crate::{ReproduceArgs, failed, print};
+use crate::{ReproduceArgs, Voice, failed, print};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,10 +12,14 @@ use sterna_run::reproduce::{Budget, Experiment, Outcome, Request, Watcher, run, 
 use sterna_run::{JobError, Observer};
 
 /// Reproduces; exit code 1 if something that must come out did not.
-pub fn reproduce(arguments: &ReproduceArgs) -> ExitCode {
-    match try_reproduce(arguments) {
+pub fn reproduce(arguments: &ReproduceArgs, voice: Voice) -> ExitCode {
+    match try_reproduce(arguments, voice) {
         Ok(outcome) => {
-            print::reproduced(&outcome);
+            match (voice.json, voice.quiet) {
+                (true, _) => print::reproduced_json(&outcome),
+                (false, true) => {}
+                (false, false) => print::reproduced(&outcome),
+            }
             let failed = outcome.sections.iter().flat_map(|s| &s.checks).any(|c| c.must && !c.passed);
             ExitCode::from(u8::from(failed))
         }
@@ -23,7 +27,7 @@ pub fn reproduce(arguments: &ReproduceArgs) -> ExitCode {
     }
 }
 
-fn try_reproduce(arguments: &ReproduceArgs) -> Result<Outcome, JobError> {
+fn try_reproduce(arguments: &ReproduceArgs, voice: Voice) -> Result<Outcome, JobError> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let request = Request {
         experiments: Experiment::parse(&arguments.name)?,
@@ -33,13 +37,20 @@ fn try_reproduce(arguments: &ReproduceArgs) -> Result<Outcome, JobError> {
         only: arguments.only.clone(),
         program: std::env::current_exe().map_err(JobError::file("find", Path::new("sterna")))?,
     };
-    let mut lines = Lines { bar: Bar::new(), begin: Instant::now(), cells: Vec::new(), ended: Vec::new() };
+    let mut lines = Lines {
+        bar: Bar::new(voice.quiet),
+        quiet: voice.quiet,
+        begin: Instant::now(),
+        cells: Vec::new(),
+        ended: Vec::new(),
+    };
     run(&request, &mut lines)
 }
 
 /// A line for each run that ends, with an estimate of what remains.
 struct Lines {
     bar: Bar,
+    quiet: bool,
     begin: Instant,
     cells: Vec<Cell>,
     ended: Vec<String>,
@@ -53,6 +64,9 @@ impl Watcher for Lines {
 
     fn ended(&mut self, measured: &Measured, time: Duration) {
         self.ended.push(measured.cell.name.clone());
+        if self.quiet {
+            return;
+        }
         let (ended, open): (Vec<&Cell>, Vec<&Cell>) =
             self.cells.iter().partition(|cell| self.ended.contains(&cell.name));
         let cost = |cells: &[&Cell]| cells.iter().map(|cell| cell.cost()).sum::<f64>();

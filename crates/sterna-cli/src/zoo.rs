@@ -1,6 +1,7 @@
 //! `sterna zoo`: a line for each cell, then the two rates that it is for.
 
-use crate::{ZooArgs, failed};
+use crate::{Voice, ZooArgs, failed};
+use serde_json::json;
 use std::process::ExitCode;
 use sterna_run::zoo::{Keeper, Outcome, Request, page, run};
 
@@ -8,7 +9,7 @@ use sterna_run::zoo::{Keeper, Outcome, Request, page, run};
 const GOALS: [f64; 2] = [0.01, 0.02];
 
 /// Runs the zoo; exit code 1 if verdicts are wrong more often than they may be.
-pub fn zoo(arguments: &ZooArgs) -> ExitCode {
+pub fn zoo(arguments: &ZooArgs, voice: Voice) -> ExitCode {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let request = Request {
         seeds: arguments.seeds,
@@ -17,23 +18,42 @@ pub fn zoo(arguments: &ZooArgs) -> ExitCode {
         out: arguments.out.clone(),
         again: arguments.again,
     };
-    let results = match run(&request, &Lines) {
+    let results = match run(&request, &Lines { silent: voice.quiet || voice.json }) {
         Ok(results) => results,
         Err(error) => return failed(&error),
     };
     let rates = page::rates(&results);
-    for (rate, what) in rates.iter().zip(["wrong and called sound", "right and called unsound or refused"]) {
-        println!("{what}: {} of {} ({:.1}%)", rate.times, rate.of, 100.0 * rate.share());
+    let page = request.out.join("trust.md");
+    let counts = rates.each_ref().map(|rate| json!({"times": rate.times, "of": rate.of}));
+    match (voice.json, voice.quiet) {
+        (true, _) => {
+            let [wrong_and_sound, right_and_refused] = counts;
+            let out = json!({"wrong_and_sound": wrong_and_sound, "right_and_refused": right_and_refused, "page": page});
+            println!("{out:#}");
+        }
+        (false, true) => {}
+        (false, false) => {
+            for (rate, what) in
+                rates.iter().zip(["wrong and called sound", "right and called unsound or refused"])
+            {
+                println!("{what}: {} of {} ({:.1}%)", rate.times, rate.of, 100.0 * rate.share());
+            }
+            println!("{}", page.display());
+        }
     }
-    println!("{}", request.out.join("trust.md").display());
     let missed = rates.iter().zip(GOALS).any(|(rate, goal)| rate.share() > goal);
     ExitCode::from(u8::from(missed))
 }
 
-struct Lines;
+struct Lines {
+    silent: bool,
+}
 
 impl Keeper for Lines {
     fn ended(&self, outcome: &Outcome, done: usize, all: usize) {
+        if self.silent {
+            return;
+        }
         let told = &outcome.told;
         let mark = match (outcome.fooled(), outcome.false_alarm()) {
             (true, _) if outcome.hidden => "hidden",

@@ -174,6 +174,13 @@ impl<L: Lesson> Fitting for Course<L> {
         (steps, if self.notes.failed.is_some() { steps } else { all })
     }
 
+    /// The mean over the last twentieth of the steps, or over those that there are.
+    fn loss(&self) -> Option<f64> {
+        let Notes { window, losses, fine, fine_losses, .. } = &self.notes;
+        let last = if *fine { fine_losses } else { losses }.last().copied();
+        last.or((window.1 > 0).then(|| window.0 / window.1 as f64))
+    }
+
     fn advance(&mut self, most: u64) -> sterna::Result<()> {
         let (done, total) = self.progress();
         let end = done + most.min(total - done);

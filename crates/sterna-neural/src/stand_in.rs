@@ -89,6 +89,10 @@ impl Fitting for Watched {
         self.fitting.progress()
     }
 
+    fn loss(&self) -> Option<f64> {
+        self.fitting.loss()
+    }
+
     fn advance(&mut self, most: u64) -> sterna::Result<()> {
         let Err(error) = self.fitting.advance(most) else { return Ok(()) };
         self.replaced = Some(failure_of_gpu(error)?);

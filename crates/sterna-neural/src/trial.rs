@@ -132,6 +132,10 @@ impl Fitting for Trying {
         (before + done, before + after)
     }
 
+    fn loss(&self) -> Option<f64> {
+        self.current.as_ref()?.loss()
+    }
+
     fn advance(&mut self, most: u64) -> sterna::Result<()> {
         let mut left = most;
         while let Some(current) = &mut self.current {

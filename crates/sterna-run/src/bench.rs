@@ -3,6 +3,7 @@
 use crate::config::known;
 use crate::error::JobError;
 use crate::process::processor_s;
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
 use sterna::acceleration::Acceleration;
@@ -14,15 +15,24 @@ use sterna::run::{Run, Settings, Stage};
 use sterna::targets::{Dw4, Gmm, ManyWell};
 use sterna::{Target, lanes};
 
-/// Measures what was asked for and prints it.
+/// Measures what was asked for and prints it, as JSON if that was asked for.
 ///
 /// # Errors
 /// If the device is unknown or not to be had.
-pub fn run(device: &str, only: Option<&str>) -> Result<(), JobError> {
+pub fn run(device: &str, only: Option<&str>, json: bool) -> Result<(), JobError> {
     known("--device", device, &["cpu", "cuda"])?;
     if device == "cpu" {
-        print();
+        let found = Found::measured();
+        match json {
+            true => println!("{}", serde_json::to_string_pretty(&found).expect("plain data")),
+            false => found.print(),
+        }
         return Ok(());
+    }
+    if json {
+        return Err(JobError::Config(
+            "--json is for --device cpu: measurements on GPUs are printed as they come".into(),
+        ));
     }
     #[cfg(feature = "cuda")]
     return crate::bench_cuda::print(only);
@@ -78,16 +88,65 @@ fn geometric(target: &Arc<dyn Target>) -> Arc<dyn AnnealingPath> {
     Arc::new(Geometric::new(reference, target.clone()).expect("same dimension"))
 }
 
-/// Measures and prints; the best of several, since other programs only ever slow one down.
-pub fn print() {
-    println!("{}; 30 chains, HMC with 5 leapfrog steps, f64", lanes::instruction_set());
-    println!("{:<14}{:>32}{:>40}", "", "iterations / processor-second", "2 threads to 1, 8 ensembles");
-    let targets: [(&str, Arc<dyn Target>); 3] = [
-        ("GMM-10", Arc::new(Gmm::paper(10))),
-        ("ManyWell-32", Arc::new(ManyWell::new(32))),
-        ("DW-4", Arc::new(Dw4)),
-    ];
-    for (name, target) in &targets {
+/// What the processors here do; the best of several, since other programs only ever slow one down.
+#[derive(Debug, Serialize)]
+struct Found {
+    instruction_set: &'static str,
+    targets: Vec<OfTarget>,
+    /// Seconds of a processor per evaluation of GMM-10, by plain swaps and by an exact diffusion with K = 5.
+    evaluation_s: [f64; 2],
+}
+
+/// What was measured on a target.
+#[derive(Debug, Serialize)]
+struct OfTarget {
+    name: &'static str,
+    iterations_per_processor_second: f64,
+    two_threads_to_one: f64,
+}
+
+impl Found {
+    fn measured() -> Self {
+        let targets: [(&'static str, Arc<dyn Target>); 3] = [
+            ("GMM-10", Arc::new(Gmm::paper(10))),
+            ("ManyWell-32", Arc::new(ManyWell::new(32))),
+            ("DW-4", Arc::new(Dw4)),
+        ];
+        let of_targets = targets.iter().map(|(name, target)| OfTarget::measured(name, target)).collect();
+        let gmm = &targets[0].1;
+        let (mut plain, mut accelerated) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..3 {
+            let steps = DiffusionSteps::new(5, Integrator::Exponential).expect("five steps");
+            let diffused = Arc::new(Diffused::exact(gmm.clone()).expect("a mixture knows its diffusion"));
+            let given = Acceleration::Given(Arc::new(Diffusion { steps }));
+            plain = plain.min(measure(geometric(gmm), Acceleration::None, 1, 1, 10_000).per_evaluation);
+            accelerated = accelerated.min(measure(diffused, given, 1, 1, 10_000).per_evaluation);
+        }
+        Self {
+            instruction_set: lanes::instruction_set(),
+            targets: of_targets,
+            evaluation_s: [plain, accelerated],
+        }
+    }
+
+    fn print(&self) {
+        println!("{}; 30 chains, HMC with 5 leapfrog steps, f64", self.instruction_set);
+        println!("{:<14}{:>32}{:>32}", "", "iterations / processor-second", "2 threads to 1, 8 ensembles");
+        for OfTarget { name, iterations_per_processor_second, two_threads_to_one } in &self.targets {
+            println!("{name:<14}{iterations_per_processor_second:>32.0}{two_threads_to_one:>32.2}");
+        }
+        let [plain, accelerated] = self.evaluation_s;
+        println!(
+            "GMM-10, processor time per evaluation: {:.0} ns plain,\n{:.0} ns by exact diffusion with K = 5, ratio {:.2}",
+            1e9 * plain,
+            1e9 * accelerated,
+            accelerated / plain
+        );
+    }
+}
+
+impl OfTarget {
+    fn measured(name: &'static str, target: &Arc<dyn Target>) -> Self {
         let run = |ensembles, threads, iterations| {
             measure(geometric(target), Acceleration::None, ensembles, threads, iterations)
         };
@@ -98,21 +157,6 @@ pub fn print() {
             one = one.max(run(8, 1, 4_000).per_second);
             two = two.max(run(8, 2, 4_000).per_second);
         }
-        println!("{name:<14}{processor:>32.0}{:>40.2}", two / one);
+        Self { name, iterations_per_processor_second: processor, two_threads_to_one: two / one }
     }
-    let gmm = &targets[0].1;
-    let (mut plain, mut accelerated) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..3 {
-        let steps = DiffusionSteps::new(5, Integrator::Exponential).expect("five steps");
-        let diffused = Arc::new(Diffused::exact(gmm.clone()).expect("a mixture knows its diffusion"));
-        let given = Acceleration::Given(Arc::new(Diffusion { steps }));
-        plain = plain.min(measure(geometric(gmm), Acceleration::None, 1, 1, 10_000).per_evaluation);
-        accelerated = accelerated.min(measure(diffused, given, 1, 1, 10_000).per_evaluation);
-    }
-    println!(
-        "GMM-10, processor time per evaluation: {:.0} ns plain, {:.0} ns by exact diffusion with K = 5, ratio {:.2}",
-        1e9 * plain,
-        1e9 * accelerated,
-        accelerated / plain
-    );
 }

@@ -53,6 +53,12 @@ pub struct Progress {
     pub worst_pair: Option<(usize, f64)>,
     /// How far the goals of sampling are, where there are any.
     pub goals: Goals,
+    /// Which stage this is, from 1, and how many there are.
+    pub number: (usize, usize),
+    /// Iterations after this stage, where they are known, and trainings.
+    pub ahead: (Option<u64>, usize),
+    /// The loss of a training under way.
+    pub loss: Option<f64>,
 }
 
 /// Sees a job's progress, and may stop it.

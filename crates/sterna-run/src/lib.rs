@@ -30,6 +30,7 @@ pub mod references;
 pub mod report;
 pub mod reproduce;
 pub mod stan;
+pub mod starter;
 pub mod summary;
 pub mod targets;
 pub mod traces;

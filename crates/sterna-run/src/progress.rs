@@ -32,6 +32,9 @@ impl Progress {
             barrier: known.then(|| rates.iter().sum()),
             worst_pair: worst.filter(|_| known),
             goals,
+            number: run.stage_number(),
+            ahead: run.ahead(),
+            loss: run.loss(),
         }
     }
 }
@@ -56,6 +59,18 @@ pub struct Snapshot {
     /// How far the goals of sampling are.
     #[serde(default)]
     pub goals: Goals,
+    /// Which stage this is, from 1, and how many there are.
+    #[serde(default)]
+    pub number: (usize, usize),
+    /// Round trips since the stage began.
+    #[serde(default)]
+    pub stage_round_trips: u64,
+    /// The loss of a training under way.
+    #[serde(default)]
+    pub loss: Option<f64>,
+    /// Seconds until the end of the run, where they can be known: of all stages, at the rates that were seen.
+    #[serde(default)]
+    pub all_left_s: Option<f64>,
 }
 
 impl Snapshot {
@@ -66,40 +81,70 @@ impl Snapshot {
         [at_this_rate, self.goals.seconds_left()].into_iter().flatten().reduce(f64::min)
     }
 
-    /// Rate, time left, goals, round trips, Λ and the worst pair, as far as they are known.
+    /// The stage with its number and its share, and all that is known of it: `3/6 training 52% · loss 0.61 · 1:40 left in all`.
+    pub fn line(&self) -> String {
+        let (number, all) = self.number;
+        let number = if all > 0 { format!("{number}/{all} ") } else { String::new() };
+        let share = match self.total {
+            0 => String::new(),
+            total => format!(" {:.0}%", 100.0 * self.done.min(total) as f64 / total as f64),
+        };
+        format!("{number}{}{share} · {}", self.stage, self.details())
+    }
+
+    /// Loss, goals, time left, round trips of the stage, Λ, rate and the worst pair, as far as they are known; what matters
+    /// most comes first, since a terminal may be narrow.
     pub fn details(&self) -> String {
         let mut parts = Vec::new();
+        parts.extend(self.loss.map(|loss| format!("loss {loss:.3}")));
+        parts.extend(self.goals.phrases());
+        match (self.all_left_s, self.left_s()) {
+            (Some(all), _) => parts.push(format!("{} left in all", clock(all))),
+            (None, Some(left)) => parts.push(format!("{} left of this", clock(left))),
+            (None, None) => {}
+        }
+        if self.loss.is_none() {
+            let s = if self.stage_round_trips == 1 { "" } else { "s" };
+            parts.push(format!("{} round trip{s}", self.stage_round_trips));
+            parts.extend(self.barrier.map(|barrier| format!("Λ {barrier:.2}")));
+        }
         if self.rate > 0.0 {
             parts.push(format!("{:.*}/s", if self.rate < 10.0 { 1 } else { 0 }, self.rate));
-        }
-        if let Some(left) = self.left_s() {
-            let whole = left.ceil() as u64;
-            parts.push(match whole {
-                0..100 => format!("{whole} s left"),
-                100..6000 => format!("{} min left", whole.div_ceil(60)),
-                _ => format!("{} h {:02} min left", whole / 3600, whole / 60 % 60),
-            });
-        }
-        parts.extend(self.goals.phrases());
-        parts.push(format!(
-            "{} round trip{}",
-            self.round_trips,
-            if self.round_trips == 1 { "" } else { "s" }
-        ));
-        if let Some(barrier) = self.barrier {
-            parts.push(format!("Λ {barrier:.2}"));
         }
         if let Some((pair, rate)) = self.worst_pair {
             parts.push(format!("worst pair {}–{}: {:.0}%", pair, pair + 1, 100.0 * rate));
         }
-        parts.join(", ")
+        parts.join(" · ")
+    }
+}
+
+/// Minutes and seconds, with hours where there are some.
+fn clock(seconds: f64) -> String {
+    let whole = seconds.ceil() as u64;
+    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
     }
 }
 
 /// Makes snapshots: knows when each stage began.
 #[derive(Debug, Default)]
 pub struct StageClock {
-    began: Option<(&'static str, Instant, u64)>,
+    began: Option<Began>,
+    /// Iterations per second in the last stage that made some.
+    pace: Option<f64>,
+    /// Seconds that the last training took.
+    training_s: Option<f64>,
+}
+
+/// The beginning of a stage: its name, when it was, and what was done by then.
+#[derive(Clone, Copy, Debug)]
+struct Began {
+    stage: &'static str,
+    time: Instant,
+    done: u64,
+    round_trips: u64,
 }
 
 impl StageClock {
@@ -126,15 +171,13 @@ impl StageClock {
             Stage::Sampling => ("sampling", progress.done, progress.goals.expected.unwrap_or(0)),
             Stage::Finished => return None,
         };
-        // A stage entered again, or a run taken up in its midst, has its own beginning.
-        let began = match self.began {
-            Some((name, time, first)) if name == stage && first <= done => (name, time, first),
-            _ => (stage, Instant::now(), done),
-        };
-        self.began = Some(began);
-        let seconds = began.1.elapsed().as_secs_f64();
-        let rate = if seconds > 0.0 { (done - began.2) as f64 / seconds } else { 0.0 };
-        Some(Snapshot {
+        let began = self.began_with(stage, done, progress.round_trips);
+        let seconds = began.time.elapsed().as_secs_f64();
+        let rate = if seconds > 0.0 { (done - began.done) as f64 / seconds } else { 0.0 };
+        if rate > 0.0 && progress.stage != Stage::Fitting && progress.stage != Stage::Climbing {
+            self.pace = Some(rate);
+        }
+        let mut snapshot = Snapshot {
             stage: stage.into(),
             done,
             total,
@@ -143,7 +186,42 @@ impl StageClock {
             barrier: progress.barrier,
             worst_pair: progress.worst_pair,
             goals: progress.goals,
-        })
+            number: progress.number,
+            stage_round_trips: progress.round_trips.saturating_sub(began.round_trips),
+            loss: progress.loss,
+            all_left_s: None,
+        };
+        snapshot.all_left_s = self.all_left_s(&snapshot, progress.ahead);
+        Some(snapshot)
+    }
+
+    /// Seconds until the end of the run: those of this stage, and those of all that follow, at the rates that were seen.
+    fn all_left_s(&self, now: &Snapshot, (iterations, fits): (Option<u64>, usize)) -> Option<f64> {
+        let iterations = match iterations? {
+            0 => 0.0,
+            some => some as f64 / self.pace?,
+        };
+        let training = match fits {
+            0 => 0.0,
+            some => some as f64 * self.training_s?,
+        };
+        Some(now.left_s()? + iterations + training)
+    }
+
+    /// A stage entered again, or a run taken up in its midst, has its own beginning.
+    fn began_with(&mut self, stage: &'static str, done: u64, round_trips: u64) -> Began {
+        let time = Instant::now();
+        let began = match self.began {
+            Some(began) if began.stage == stage && began.done <= done => began,
+            before => {
+                if let Some(training) = before.filter(|began| began.stage == "training") {
+                    self.training_s = Some(training.time.elapsed().as_secs_f64());
+                }
+                Began { stage, time, done, round_trips }
+            }
+        };
+        self.began = Some(began);
+        began
     }
 }
 
@@ -283,6 +361,9 @@ mod tests {
             barrier: Some(1.5),
             worst_pair: Some((2, 0.61)),
             goals: Goals::default(),
+            number: (2, 4),
+            ahead: (Some(0), 0),
+            loss: None,
         }
     }
 
@@ -314,20 +395,45 @@ mod tests {
     }
 
     #[test]
-    fn details_say_what_is_known() {
+    fn a_line_says_what_is_known() {
         let mut snapshot = Snapshot {
             stage: "sampling".into(),
             done: 100,
             total: 1100,
             rate: 50.0,
-            round_trips: 3,
+            stage_round_trips: 3,
             barrier: Some(1.5),
             worst_pair: Some((2, 0.61)),
-            goals: Goals::default(),
+            number: (4, 4),
+            all_left_s: Some(20.0),
+            ..Snapshot::default()
         };
-        assert_eq!(snapshot.details(), "50/s, 20 s left, 3 round trips, Λ 1.50, worst pair 2–3: 61%");
-        snapshot = Snapshot { stage: "training".into(), round_trips: 1, ..Snapshot::default() };
-        assert_eq!(snapshot.details(), "1 round trip");
+        let details = "0:20 left in all · 3 round trips · Λ 1.50 · 50/s · worst pair 2–3: 61%";
+        assert_eq!(snapshot.line(), format!("4/4 sampling 9% · {details}"));
+        snapshot = Snapshot { stage: "tuning".into(), stage_round_trips: 1, ..Snapshot::default() };
+        assert_eq!(snapshot.line(), "tuning · 1 round trip");
+        let training = Snapshot {
+            stage: "training".into(),
+            number: (3, 6),
+            done: 52,
+            total: 100,
+            loss: Some(0.614),
+            all_left_s: Some(3700.0),
+            ..Snapshot::default()
+        };
+        assert_eq!(training.line(), "3/6 training 52% · loss 0.614 · 1:01:40 left in all");
+    }
+
+    /// What follows a stage takes as long as its iterations do now, and as the training before did.
+    #[test]
+    fn the_whole_run_is_told_where_it_can_be() {
+        let clock = StageClock { began: None, pace: Some(50.0), training_s: None };
+        let now = Snapshot { done: 100, total: 200, rate: 10.0, ..Snapshot::default() };
+        assert_eq!(clock.all_left_s(&now, (Some(100), 0)), Some(12.0));
+        assert_eq!(clock.all_left_s(&now, (None, 0)), None);
+        assert_eq!(clock.all_left_s(&now, (Some(100), 1)), None);
+        let seen = StageClock { training_s: Some(3.0), ..clock };
+        assert_eq!(seen.all_left_s(&now, (Some(100), 2)), Some(18.0));
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(crate) fn is_of_stan(problem: &Problem) -> bool {
 
 /// A share of the change by which a score of Stan's may differ from differences: solvers of differential equations stop where their
 /// tolerance lets them, elsewhere for each density and each of its derivatives.
-pub(crate) const OF_STAN: f64 = 1e-2;
+const OF_STAN: f64 = 1e-2;
 
 /// How messages speak of the target.
 fn name(problem: &Problem) -> String {

@@ -94,6 +94,11 @@ pub trait Fitting: Send {
     /// Steps made and steps in all.
     fn progress(&self) -> (u64, u64);
 
+    /// The loss that the steps so far came to, where there is one.
+    fn loss(&self) -> Option<f64> {
+        None
+    }
+
     /// Makes at most so many steps. How they are cut never changes a bit.
     fn advance(&mut self, most: u64) -> Result<()>;
 

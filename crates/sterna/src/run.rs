@@ -16,6 +16,7 @@ mod by_engine;
 mod climbs;
 mod fits;
 mod ladder;
+mod outlook;
 mod progress;
 mod reference;
 mod results;

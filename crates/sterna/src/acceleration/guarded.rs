@@ -173,6 +173,10 @@ impl Fitting for UnderGuard {
         self.fitting.progress()
     }
 
+    fn loss(&self) -> Option<f64> {
+        self.fitting.loss()
+    }
+
     fn advance(&mut self, most: u64) -> Result<()> {
         self.fitting.advance(most)
     }
