@@ -9,8 +9,8 @@ use crate::fit::into_library;
 use crate::target::GraphTarget;
 use crate::{Compute, Error, Result};
 
-/// Makes engines that carry out iterations on a GPU: on the geometric path from N(0, I) to a target that is written as
-/// operations of a graph, with plain swaps or a trained controlled diffusion.
+/// Makes engines that carry out iterations on a GPU: on the geometric path from a normal without correlations to a target that
+/// is written as operations of a graph, with plain swaps or a trained controlled diffusion.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -92,24 +92,35 @@ fn engine(
     frozen: &Frozen,
     record: Option<&[u8]>,
 ) -> Result<Box<dyn Engine>> {
+    let wrong = |reason| Err(Error::Config { field: "run.device", value: "cuda".into(), reason });
     let transport = record.map(crate::train_cmcd::trained).transpose()?;
+    let Some(coordinates) = crate::cuda::Coordinates::of(&*frozen.sampler.path) else {
+        return wrong(
+            "a GPU starts from one normal (reference.kind = \"standard-normal\"), and walks one leg",
+        );
+    };
+    if transport.as_ref().is_some_and(|transport| transport.frame.as_ref() != coordinates.frame()) {
+        return wrong("the transport was made for another reference");
+    }
     let Some(moves) = frozen.sampler.explorer.as_hmc() else {
-        let reason = "a GPU makes Hamiltonian moves alone (explorer.kind = \"hmc\" or \"mala\")";
-        return Err(Error::Config { field: "run.device", value: "cuda".into(), reason });
+        return wrong("a GPU makes Hamiltonian moves alone (explorer.kind = \"hmc\" or \"mala\")");
     };
     let plan = crate::LadderPlan {
         seed: frozen.sampler.streams.seed(),
         ensembles: frozen.ladders,
         schedule: frozen.sampler.schedule.clone(),
-        sizes: moves.sizes.clone(),
+        sizes: coordinates.sizes(moves.sizes.clone()),
         moves: moves.steps,
         leapfrog_steps: moves.leapfrog_steps,
         jitter: moves.jitter(),
-        target,
-        transport: transport
-            .map(|(network, weights, plain)| crate::LadderTransport::new(network, weights).except(plain)),
+        target: coordinates.target(target),
+        transport: transport.map(|trained| {
+            crate::LadderTransport::new(trained.network, trained.weights)
+                .except(trained.plain)
+                .with_steepest(trained.steepest)
+        }),
     };
-    Ok(Box::new(crate::cuda::LadderEngine::new(gpu, plan)?))
+    Ok(Box::new(crate::cuda::LadderEngine::new(gpu, plan, coordinates)?))
 }
 
 #[cfg(not(feature = "cuda"))]

@@ -207,13 +207,25 @@ impl CmcdDescription {
     }
 }
 
-/// Network, weights and plain pairs of a finished training's record.
+/// What a finished training's record holds, for a GPU.
 #[cfg(feature = "cuda")]
-pub(crate) fn trained(record: &[u8]) -> Result<(CmcdNetwork, Parameters<f32>, Vec<bool>)> {
+pub(crate) struct Trained {
+    pub network: CmcdNetwork,
+    pub weights: Parameters<f32>,
+    pub plain: Vec<bool>,
+    pub frame: Option<Frame>,
+    pub steepest: Option<f64>,
+}
+
+/// That of a record.
+#[cfg(feature = "cuda")]
+pub(crate) fn trained(record: &[u8]) -> Result<Trained> {
     let stored: Stored<CmcdDescription> = from_bytes(record.to_vec(), "the drift's weights")?;
     let mut layout = Layout::new();
     let network = stored.description.build(&mut layout)?;
-    Ok((network, stored.parameters(&layout)?, stored.description.plain))
+    let weights = stored.parameters(&layout)?;
+    let CmcdDescription { plain, frame, steepest, .. } = stored.description;
+    Ok(Trained { network, weights, plain, frame, steepest })
 }
 
 /// The kernels of a trained controlled diffusion, from the bytes of its file: those of every pair, also of pairs that

@@ -6,6 +6,7 @@ use sterna::engine::{Engine, Journal, Page};
 use sterna::{Batch, Ensemble, Evaluation, even_odd};
 
 use super::Cuda;
+use super::coordinates::Coordinates;
 use super::ladders::{LadderPlan, LadderSampler};
 use crate::fit::into_library;
 use crate::{Error, Result};
@@ -21,17 +22,18 @@ const TOLERANCE: f64 = 1e-6;
 /// Carries out iterations on a GPU.
 pub(crate) struct LadderEngine {
     sampler: LadderSampler,
+    coordinates: Coordinates,
     room: u64,
     /// Whether the host's target was seen to be the one that is sampled here.
     checked: bool,
 }
 
 impl LadderEngine {
-    /// For ladders of a plan.
-    pub fn new(device: &Cuda, plan: LadderPlan) -> Result<Self> {
+    /// For ladders of a plan, which is one in these coordinates.
+    pub fn new(device: &Cuda, plan: LadderPlan, coordinates: Coordinates) -> Result<Self> {
         let page = Page { chains: plan.schedule.chains(), dim: plan.target.dim() };
         let room = (MOST_NUMBERS / (plan.ensembles * page.len())).clamp(1, MOST_AT_ONCE) as u64;
-        Ok(Self { sampler: LadderSampler::logged(device, plan, room)?, room, checked: false })
+        Ok(Self { sampler: LadderSampler::logged(device, plan, room)?, coordinates, room, checked: false })
     }
 
     fn write_down(&mut self, done: u64, most: u64, from: &[&Ensemble], journal: &mut Journal) -> Result<()> {
@@ -39,19 +41,21 @@ impl LadderEngine {
             self.check(from)?;
         }
         let iterations = most.min(self.room);
-        self.sampler.go_on_from(done, from)?;
+        self.sampler.go_on_from(done, from, &self.coordinates)?;
         self.sampler.advance(iterations)?;
         if let Some(log) = self.sampler.log() {
             log.read(iterations, journal)?;
         }
         self.sampler.read_points(&mut journal.x, &mut journal.target)?;
+        self.coordinates.leave(&mut journal.x, &mut journal.target);
+        self.coordinates.leave_journal(journal);
         let plan = self.sampler.plan();
         journal.moves = plan.moves as u32;
         journal.evaluations = (done + 1..=done + iterations).map(|t| evaluations(plan, t)).sum();
         Ok(())
     }
 
-    /// Whether the run samples what this engine samples: the geometric path from N(0, I) to the same target.
+    /// Whether the run samples what this engine samples: the geometric path from the same normal to the same target.
     fn check(&mut self, ladders: &[&Ensemble]) -> Result<()> {
         let points = || {
             ladders
@@ -62,14 +66,17 @@ impl LadderEngine {
         let x: Vec<f64> = points().flat_map(|(points, row)| points.x.row(row)).copied().collect();
         let mut x = Batch::from_vec(dim, x);
         let mut target = Evaluation::zeros(x.rows(), dim);
+        self.coordinates.enter(&mut x, &mut target);
+        let squares: Vec<f64> = x.iter_rows().map(|z| z.iter().map(|z| z * z).sum()).collect();
         self.sampler.set_points(&x)?;
         self.sampler.read_points(&mut x, &mut target)?;
+        self.coordinates.leave(&mut x, &mut target);
+        let log_volume = self.coordinates.frame().map_or(0.0, |frame| frame.log_volume());
         let near = |ours: f64, theirs: f64| {
             ours == theirs || !theirs.is_finite() || (ours - theirs).abs() <= TOLERANCE * (1.0 + theirs.abs())
         };
-        let same = points().zip(&target.log_density).all(|((points, row), &ours)| {
-            let squares: f64 = points.x.row(row).iter().map(|x| x * x).sum();
-            let log_reference = -0.5 * (squares + dim as f64 * TAU.ln());
+        let same = points().zip(&target.log_density).zip(squares).all(|(((points, row), &ours), squares)| {
+            let log_reference = -0.5 * (squares + dim as f64 * TAU.ln()) - log_volume;
             near(ours, points.target.log_density[row]) && near(log_reference, points.log_reference[row])
         });
         self.checked = same;
@@ -77,7 +84,7 @@ impl LadderEngine {
             return Ok(());
         }
         let reason =
-            "the run's path is not the geometric one from N(0, I) to the target that the GPU was given";
+            "the run's path is not the geometric one from its reference to the target that the GPU was given";
         Err(Error::Config { field: "run.device", value: "cuda".into(), reason })
     }
 }

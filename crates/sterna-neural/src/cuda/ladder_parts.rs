@@ -176,6 +176,9 @@ pub(super) fn source(plan: &LadderPlan, steps: usize, pairs: usize, first: usize
     define("P", pairs.to_string());
     define("FIRST", first.to_string());
     define("PAGE", Page { chains: plan.schedule.chains(), dim: plan.target.dim() }.len().to_string());
+    if let Some(steepest) = plan.transport.as_ref().and_then(|transport| transport.steepest) {
+        define("STEEPEST", format!("{steepest:e}"));
+    }
     let plain = plan.transport.iter().flat_map(|t| &t.plain).map(|&plain| u8::from(plain).to_string());
     define("PLAIN", plain.collect::<Vec<_>>().join(", "));
     let phases = [

@@ -12,6 +12,7 @@ use sterna::{Batch, Ensemble, Evaluation, Schedule};
 use super::Cuda;
 use super::built::{Built, upload};
 use super::compiler::compile_all;
+use super::coordinates::Coordinates;
 use super::gpu::{Buffer, Gpu, Kernel, Recording, argument};
 use super::ladder_parts::{
     Half, LadderPointers, State, half, journeys, pairs, record_drift, record_move, row_blocks, source,
@@ -42,7 +43,8 @@ pub struct LadderPlan {
     pub leapfrog_steps: usize,
     /// Share by which a move's step may be shortened.
     pub jitter: f64,
-    /// What is sampled, on the geometric path from N(0, I).
+    /// What is sampled, on the geometric path from N(0, I): in the coordinates of a frame, where the run's reference is another
+    /// normal.
     pub target: Arc<dyn GraphTarget>,
     /// A trained controlled diffusion; plain swaps without one.
     pub transport: Option<LadderTransport>,
@@ -54,13 +56,20 @@ pub struct LadderTransport {
     pub(super) weights: Parameters<f32>,
     /// Of each pair; nothing means that none is.
     pub(super) plain: Vec<bool>,
+    /// The longest score that it follows, where that is bounded.
+    pub(super) steepest: Option<f64>,
     pub(super) has_fault: bool,
 }
 
 impl LadderTransport {
     /// For all pairs.
     pub fn new(network: CmcdNetwork, weights: Parameters<f32>) -> Self {
-        Self { network, weights, plain: Vec::new(), has_fault: false }
+        Self { network, weights, plain: Vec::new(), steepest: None, has_fault: false }
+    }
+
+    /// The same, but that it follows no score longer than this: see [`sterna::accelerators::tamed`].
+    pub fn with_steepest(self, steepest: Option<f64>) -> Self {
+        Self { steepest, ..self }
     }
 
     /// The same, but that pairs n ∈ 1..=N are swapped plainly where `plain[n − 1]`.
@@ -339,15 +348,17 @@ impl LadderSampler {
         self.state.score.read(0, target.score.as_mut_slice())
     }
 
-    /// Goes on from ladders that have made `done` iterations.
-    pub(super) fn go_on_from(&mut self, done: u64, ladders: &[&Ensemble]) -> Result<()> {
+    /// Goes on from ladders that have made `done` iterations, seen as the GPU sees them.
+    pub(super) fn go_on_from(&mut self, done: u64, ladders: &[&Ensemble], seen: &Coordinates) -> Result<()> {
         let (mut row, state) = (0, &self.state);
         let dim = self.plan.target.dim();
         for ensemble in ladders {
             let (points, chains, copies) = (&ensemble.points, ensemble.chains(), ensemble.copies());
-            state.x.write(row * dim, points.x.as_slice())?;
-            state.log_target.write(row, &points.target.log_density)?;
-            state.score.write(row * dim, points.target.score.as_slice())?;
+            let (mut x, mut target) = (points.x.clone(), points.target.clone());
+            seen.enter(&mut x, &mut target);
+            state.x.write(row * dim, x.as_slice())?;
+            state.log_target.write(row, &target.log_density)?;
+            state.score.write(row * dim, target.score.as_slice())?;
             let chain_of: Vec<i32> = (0..points.rows()).map(|row| ensemble.chain(row) as i32).collect();
             let places = (0..copies).flat_map(|copy| (0..chains).map(move |chain| (copy, chain)));
             let replica = |(copy, chain): (usize, usize)| ensemble.index[copy].replica(chain) as i32;

@@ -5,6 +5,7 @@
 mod batches;
 mod built;
 mod compiler;
+mod coordinates;
 mod emit;
 mod engine;
 mod formulas;
@@ -29,6 +30,7 @@ use crate::optimiser::AdamConfig;
 use crate::parameters::Parameters;
 use crate::recipe::Recipe;
 use crate::{Precision, Real, Result};
+pub(crate) use coordinates::Coordinates;
 pub(crate) use engine::LadderEngine;
 use gpu::Gpu;
 pub use ladders::{LadderPlan, LadderSampler, LadderStatistics, LadderTransport};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::common::{numbers, pseudo, relative_error};
 use sterna::acceleration::{Collected, Fit};
 use sterna::accelerators::Integrator;
-use sterna::paths::Geometric;
+use sterna::fitted::{Component, Mixture, Shape};
+use sterna::paths::{Geometric, Reference};
 use sterna::streams::{Phase, Streams};
 use sterna::targets::{Dw4, Gmm, ManyWell, Normal};
 use sterna::{Batch, Schedule, Target};
@@ -17,6 +18,22 @@ use sterna_neural::{
 };
 
 const SCHEDULE: [f64; 4] = [0.0, 0.05, 0.4, 1.0];
+
+/// Two normals, a target of three coordinates, and an anchor beyond it.
+fn from_mixture() -> (Geometric, Arc<dyn GraphTarget>) {
+    let normal = |weight, shift: f64, deviations: [f64; 3]| Component {
+        weight,
+        mean: vec![shift, 0.3, -shift],
+        shape: Shape::Diagonal(deviations.to_vec()),
+    };
+    let dense = Shape::of_covariance(&[0.8, 0.3, 0.0, 0.3, 0.5, 0.1, 0.0, 0.1, 0.9], 3).unwrap();
+    let first = Component { shape: dense, ..normal(0.6, 0.4, [1.0; 3]) };
+    let mixture = Mixture::new(vec![first, normal(0.4, -0.5, [0.6, 0.9, 1.2])]).unwrap();
+    let (reference, target) = (Reference::mixture(mixture), Normal::isotropic(3, 4.0));
+    let ground = Geometric::new(reference.clone(), Arc::new(target.clone())).unwrap();
+    let anchor = Reference::normal(vec![0.0; 3], vec![3.0; 3]);
+    (ground.between(reference, Some(anchor)).unwrap(), Arc::new(target))
+}
 
 type Record = dyn for<'g> Fn(&'g Graph, &mut Layout) -> Vec<Value<'g>>;
 
@@ -168,6 +185,16 @@ fn cases() -> Vec<Case> {
             let [lower, upper] = ["lower", "upper"].map(|name| g.input(name, 10));
             let [up, down] = flow_divergences(&network, &path, &conditions, lower, upper);
             with_gradient(g, layout, (up + down).mean_rows())
+        }),
+        // Scores, since the losses of the networks above are made of these.
+        case("a path from a mixture over two legs", 60, [1e-4, 3e-3], |g, _| {
+            let (path, target) = from_mixture();
+            let frame = path.reference().frame().map(Arc::new);
+            let inside = GraphPath::between(&path, target, frame.as_ref()).with_steepest(Some(20.0));
+            let (x, beta) = (g.input("x", 3), g.input("lower", 1) * 2.0);
+            let score = inside.score(beta, x);
+            let turned = g.gradient((score * g.input("v", 3)).sum_cols(), &[x])[0];
+            vec![inside.log_density(beta, x), score, turned]
         }),
         case("mixture", 50, [3e-6, 3e-6], |g, _| {
             let x = g.input("x", 10);
@@ -392,6 +419,17 @@ fn the_gpu_draws_the_batches_of_the_cpu() {
         Box::new(TrainFlow::new(path.clone(), target.clone(), size, training).unwrap())
     });
     assert_same_batches("controlled diffusion", &scattered(3), |training| {
+        let size = CmcdSize::new(2, hidden);
+        Box::new(TrainCmcd::new(path.clone(), target.clone(), size, training).unwrap())
+    });
+    // In the coordinates of a mixture.
+    let (path, target) = from_mixture();
+    let path = Arc::new(path);
+    assert_same_batches("flow from a mixture", &scattered(3), |training| {
+        let size = FlowSize { layers: 3, hidden };
+        Box::new(TrainFlow::new(path.clone(), target.clone(), size, training).unwrap())
+    });
+    assert_same_batches("controlled diffusion from a mixture", &scattered(3), |training| {
         let size = CmcdSize::new(2, hidden);
         Box::new(TrainCmcd::new(path.clone(), target.clone(), size, training).unwrap())
     });

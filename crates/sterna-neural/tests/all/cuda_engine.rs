@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sterna::acceleration::Acceleration;
 use sterna::explorers::Hmc;
 use sterna::path::AnnealingPath;
-use sterna::paths::Geometric;
+use sterna::paths::{Geometric, Reference};
 use sterna::run::{Results, Run, Settings, Stage};
 use sterna::targets::{Gmm, Normal};
 use sterna::{Batch, Error, Evaluation, Target};
@@ -57,6 +57,15 @@ enum Kind {
     Diffusion {
         guard: bool,
     },
+    /// From a normal of another place and other widths: plain swaps, or a controlled diffusion in its coordinates.
+    Placed {
+        carried: bool,
+    },
+}
+
+/// Away from the origin, as its reference is.
+fn placed() -> Normal {
+    Normal::new(vec![30.0, -2.0, 0.5], vec![400.0, 3.0, 0.2])
 }
 
 impl Kind {
@@ -65,6 +74,7 @@ impl Kind {
             Self::Mixture => Arc::new(Gmm::paper(10)),
             Self::Walled => Arc::new(Walled),
             Self::Diffusion { .. } => Arc::new(Normal::isotropic(4, 20.0)),
+            Self::Placed { .. } => Arc::new(placed()),
         }
     }
 
@@ -73,8 +83,16 @@ impl Kind {
             Self::Mixture => Arc::new(Geometric::from_standard_normal(Gmm::paper(10))),
             Self::Walled => Arc::new(Geometric::from_standard_normal(Walled)),
             Self::Diffusion { .. } => Arc::new(Geometric::from_standard_normal(Normal::isotropic(4, 20.0))),
+            Self::Placed { .. } => {
+                let reference = Reference::normal(vec![30.2, 0.0, 1.0], vec![0.4, 1.0, 3.0]);
+                Arc::new(Geometric::new(reference, Arc::new(placed())).unwrap())
+            }
         };
-        let Self::Diffusion { guard } = self else { return (path, Acceleration::None) };
+        let guard = match self {
+            Self::Diffusion { guard } => guard,
+            Self::Placed { carried: true } => false,
+            _ => return (path, Acceleration::None),
+        };
         let hidden = Hidden::new(2, 16);
         let size = CmcdSize::new(2, hidden);
         let training = Training { steps: 60, batch: 32, learning_rate: 0.01, guard, ..Training::default() };
@@ -144,6 +162,8 @@ fn the_first_iterations_are_those_of_the_cores() {
         (Kind::Walled, 3, 1e-7),
         (Kind::Diffusion { guard: false }, 1, 1e-3),
         (Kind::Diffusion { guard: true }, 2, 1e-3),
+        (Kind::Placed { carried: false }, 2, 1e-7),
+        (Kind::Placed { carried: true }, 2, 1e-3),
     ];
     for (kind, ladders, tolerance) in cases {
         let settings = settings(ladders);
@@ -202,7 +222,12 @@ fn bad_proposals_are_counted_and_the_first_is_shown() {
 
 #[test]
 fn a_run_that_was_cut_is_the_run_that_was_not() {
-    for (kind, ladders) in [(Kind::Mixture, 1), (Kind::Mixture, 2), (Kind::Diffusion { guard: true }, 3)] {
+    for (kind, ladders) in [
+        (Kind::Mixture, 1),
+        (Kind::Mixture, 2),
+        (Kind::Diffusion { guard: true }, 3),
+        (Kind::Placed { carried: true }, 2),
+    ] {
         let Some(engines) = kind.engines() else { return };
         // Longer than what the host reads at once.
         let settings = Settings { burn_in: 23, iterations: 700, thin: 3, ..settings(ladders) };
@@ -242,6 +267,18 @@ fn log_z_lies_within_its_error() {
         gpu.complete().unwrap();
         check("GPU", gpu.results());
     }
+}
+
+/// A mixture is left to the cores, with a word about it.
+#[test]
+fn a_mixture_is_no_reference_for_a_gpu() {
+    let Some(engines) = Kind::Placed { carried: false }.engines() else { return };
+    let normal =
+        sterna::fitted::Mixture::normal(vec![30.0, 0.0, 0.0], sterna::fitted::Shape::Diagonal(vec![1.0; 3]));
+    let path = Geometric::new(Reference::mixture(normal.unwrap()), Arc::new(placed())).unwrap();
+    let run = Run::new(Arc::new(path), settings(2)).unwrap();
+    let refused = run.with_engine(engines).unwrap().complete().unwrap_err().to_string();
+    assert!(refused.contains("one normal"), "{refused}");
 }
 
 #[test]

@@ -200,7 +200,10 @@ fn the_kernels_compile() {
     }
     // Pairs that are swapped plainly, a fault, and a ladder whose even iterations propose nothing.
     let mut plan = plan(Kind::Normal(20.0), 20, 2, 1);
-    plan.transport = plan.transport.map(|t| t.except(vec![false, true, false, true, false]).broken_twin());
+    let changed = |t: LadderTransport| {
+        t.except(vec![false, true, false, true, false]).with_steepest(Some(40.0)).broken_twin()
+    };
+    plan.transport = plan.transport.map(changed);
     plan.compile_only(90).unwrap();
     let (schedule, transport) = (Schedule::uniform(2), None);
     LadderPlan { schedule, transport, sizes: StepSizes::fixed(2, DIM, 0.1), ..plan }

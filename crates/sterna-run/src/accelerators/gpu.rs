@@ -32,9 +32,12 @@ pub fn engine_maker(problem: &Problem, config: &Config) -> Result<Option<Arc<dyn
         };
     };
     if let Ground::Density(density) = config.reference.ground(problem, config)?
-        && let Some((key, value)) = density.unusual
+        && (density.is_anchor || density.reference.as_normal().is_none())
     {
-        return wrong(format!("with {key} = {value}"), "a GPU starts from N(0, I)");
+        let (key, value) = density.unusual.unwrap_or(("reference.kind", config.reference.kind().into()));
+        let why =
+            "a GPU starts from one normal (reference.kind = \"standard-normal\", with any mean and scale)";
+        return wrong(format!("with {key} = {value}"), why);
     }
     match config.accelerator.role().on_gpu() {
         Ok(()) => {}

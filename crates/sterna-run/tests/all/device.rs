@@ -31,7 +31,7 @@ fn what_a_gpu_cannot_do_is_refused() {
     let affine = [("accelerator.kind", "affine")];
     let diffusion = [("accelerator.kind", "diffusion")];
     let drift = [("accelerator.kind", "cmcd"), ("accelerator.drift", "none")];
-    let scale = [("reference.scale", "2.0")];
+    let fitted = [("reference.kind", "fitted")];
     let device = [("run.device", "cdua")];
     let precision = [("run.precision", "tf23")];
     type Settings<'a> = &'a [(&'a str, &'a str)];
@@ -44,7 +44,7 @@ fn what_a_gpu_cannot_do_is_refused() {
         (&affine, &["run.device = \"cuda\"", "accelerator.kind = \"affine\""]),
         (&diffusion, &["run.device = \"cuda\"", "accelerator.kind = \"diffusion\""]),
         (&drift, &["run.device = \"cuda\"", "accelerator.drift = \"none\"", "trained drifts"]),
-        (&scale, &["run.device = \"cuda\"", "reference.scale = 2", "N(0, I)"]),
+        (&fitted, &["run.device = \"cuda\"", "reference.kind = \"fitted\"", "one normal"]),
         (&device, &["run.device = \"cdua\"", "Did you mean \"cuda\"?"]),
         (&precision, &["run.precision = \"tf23\"", "Did you mean \"tf32\"?"]),
     ];

@@ -42,6 +42,15 @@ static __device__ __forceinline__ double row_total(double x) {
     return x;
 }
 
+// What a score of this squared length is multiplied with, so that it is nowhere longer than STEEPEST, where there is such a bound.
+static __device__ __forceinline__ double tamed(double squares) {
+#ifdef STEEPEST
+    return 1.0 / sqrt(1.0 + squares / (STEEPEST * STEEPEST));
+#else
+    return 1.0;
+#endif
+}
+
 static __device__ __forceinline__ double interpolate(double beta, double log_reference, double log_target) {
     if (beta <= 0.0) return log_reference;
     return log_target < 1.0 / 0.0 ? path_log_density(beta, log_reference, log_target) : -1.0 / 0.0;
@@ -104,16 +113,21 @@ extern "C" __global__ void __launch_bounds__(128) depart(Ladders s, Journeys j) 
     const int q = journey % (LADDERS * P), ladder = q / P, pair = FIRST + 2 * (q % P);
     const int row = ladder * CHAINS + s.replica_of[ladder * CHAINS + (forward ? pair - 1 : pair)];
     const double low = s.betas[pair - 1], high = s.betas[pair], beta = forward ? low : high;
-    double squares = 0.0;
+    double squares = 0.0, steep = 0.0;
     for (int c = lane; c < D; c += LANES) {
         const double x = s.x[row * D + c], score = s.score[row * D + c];
-        squares += x * x;
+        const double mixed = beta > 0.0 ? path_score(beta, x, score) : -x;
+        squares += x * x, steep += mixed * mixed;
         j.x[journey * D + c] = x;
-        j.score[journey * D + c] = beta > 0.0 ? path_score(beta, x, score) : -x;
+        j.score[journey * D + c] = mixed;
         j.end_score[journey * D + c] = score;
         if (STEPS > 0) j.drift_x[journey * D + c] = (float)x;
     }
     squares = row_total(squares);
+    if (STEPS > 0) {
+        const double by = tamed(row_total(steep));
+        for (int c = lane; c < D; c += LANES) j.score[journey * D + c] *= by;
+    }
     if (lane > 0) return;
     const double log_reference = -0.5 * squares - D * HALF_LOG_TAU, log_target = s.log_target[row];
     j.row[journey] = row;
@@ -182,11 +196,17 @@ extern "C" __global__ void __launch_bounds__(128) weigh(Ladders s, Journeys j, i
     const double step = (forward ? 1.0 : -1.0) / STEPS, low = s.betas[pair - 1], high = s.betas[pair];
     const double beta = to == 0 ? low : to == STEPS ? high : low + s.interpolation[(pair - 1) * (STEPS + 1) + to] * (high - low);
     const double share = along_score(s, pair, to);
-    double misses = 0.0, norm = 0.0;
+    double misses = 0.0, norm = 0.0, steep = 0.0;
     for (int c = lane; c < D; c += LANES) {
         const int at = journey * D + c;
         const double x = j.x[at], target = j.target_score[at];
         const double score = beta > 0.0 ? path_score(beta, x, target) : -x;
+        j.score[at] = score, steep += score * score;
+    }
+    const double by = tamed(row_total(steep));
+    for (int c = lane; c < D; c += LANES) {
+        const int at = journey * D + c;
+        const double x = j.x[at], target = j.target_score[at], score = by * j.score[at];
         const double drift = (double)j.drift[at] + share * score;
         const double miss = j.before[at] - step_mean(x, back, score, -step * drift);
         misses += miss * miss, norm += x * x;
