@@ -6,9 +6,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import ROOT, SHORT, same_draws
-
 import sterna
+from conftest import ROOT, SHORT, same_draws
 
 
 @pytest.fixture(scope="module")
