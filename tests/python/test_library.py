@@ -227,3 +227,33 @@ def test_strict_runs_exit_with_3_where_the_verdict_is_unsound(tmp_path):
     done = sterna("resume", "--strict", tmp_path / "run", "--iterations", 20000, "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 0 and found["verdict"] == "sound", found["alarms"]
+
+
+def test_names_of_files_are_relative_to_the_config(banana, tmp_path):
+    there, here = tmp_path / "there", tmp_path / "here"
+    there.mkdir()
+    here.mkdir()
+    (there / "c.toml").write_text('[target]\nkind = "library"\nlibrary = "./libbanana.so"\n')
+    (here / "p.json").write_text("[[1.0, 0.0]]")
+
+    def evaluate(*more):
+        return sterna("evaluate", there / "c.toml", "p.json", *more, folder=here)
+
+    done = evaluate()
+    assert done.returncode == 2 and str(there / "libbanana.so") in done.stderr.replace("/./", "/"), done.stderr
+    # One that is in the current folder alone keeps working, with a note.
+    shutil.copy(banana, here)
+    done = evaluate()
+    assert done.returncode == 0 and "note: ./libbanana.so is not in the folder of the config" in done.stderr, done.stderr
+    assert evaluate("--quiet").stderr == ""
+    shutil.copy(banana, there)
+    done = evaluate()
+    assert done.returncode == 0 and done.stderr == ""
+    # Transports and the files of molecules too.
+    (there / "d.toml").write_text('[accelerator]\nkind = "flow"\ntransport = "mine.safetensors"\n')
+    done = sterna("run", there / "d.toml", "--out", "run", folder=here)
+    assert done.returncode == 2 and str(there / "mine.safetensors") in done.stderr, done.stderr
+    (there / "e.toml").write_text('[target]\nkind = "molecule"\nsystem = "s.xml"\npositions = "p.csv"\ntemperature = 300.0\n')
+    done = sterna("run", there / "e.toml", "--out", "run", folder=here)
+    assert done.returncode == 2 and str(there / "s.xml") in done.stderr, done.stderr
+    assert not (here / "run").exists()

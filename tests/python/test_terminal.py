@@ -182,3 +182,14 @@ def test_verify_shows_its_progress(tmp_path):
     said = on_a_terminal(80, "verify", tmp_path / "c.toml")
     assert "tuning" in said and "sampling all chains" in said and "sound" in said, said
 
+
+@pytest.mark.parametrize("command", [["targets"], ["man"], ["completions", "zsh"], ["targets", "--json"]])
+def test_a_reader_may_have_enough(command):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run([PROGRAM, *command], stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (0, "")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr.startswith("error: cannot write to stdout: No space left"), done.stderr

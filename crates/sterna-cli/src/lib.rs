@@ -221,6 +221,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
+    terminal::mind_readers();
     if let Ok(program) = std::env::current_exe() {
         sterna_run::library::probe_with(program);
     }
@@ -242,10 +243,13 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Ok(())
         }
         Command::Completions { shell } => {
-            manual::completions(shell);
+            print!("{}", manual::completions(shell));
             Ok(())
         }
-        Command::Man => manual::page(),
+        Command::Man => {
+            print!("{}", manual::page());
+            Ok(())
+        }
         Command::Evaluate { config, points } => evaluate(&config, &points, voice),
         Command::Verify { config } => return verify(&config, voice),
         Command::Watch { folder } => progress::watch(&folder, voice),

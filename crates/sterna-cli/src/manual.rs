@@ -3,9 +3,8 @@
 use crate::{Cli, EXAMPLES};
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use clap_mangen::Man;
 use std::io::Write;
-use std::path::Path;
-use sterna_run::JobError;
 
 /// The program with the commands that are for people.
 fn told() -> Command {
@@ -16,33 +15,36 @@ fn told() -> Command {
     told.about(whole.get_about().cloned().unwrap_or_default())
 }
 
-/// Completions for a shell, on stdout.
-pub fn completions(shell: Shell) {
-    clap_complete::generate(shell, &mut told(), "sterna", &mut std::io::stdout());
+/// Completions for a shell.
+pub fn completions(shell: Shell) -> String {
+    let mut out = Vec::new();
+    clap_complete::generate(shell, &mut told(), "sterna", &mut out);
+    String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The manual page on stdout: the program, then each command.
-pub fn page() -> Result<(), JobError> {
-    let mut all = Vec::new();
-    let mut write = || -> std::io::Result<()> {
-        let cli = told();
-        let main = clap_mangen::Man::new(cli.clone());
-        main.render_title(&mut all)?;
-        main.render_name_section(&mut all)?;
-        main.render_synopsis_section(&mut all)?;
-        main.render_description_section(&mut all)?;
-        main.render_options_section(&mut all)?;
-        for command in cli.get_subcommands() {
-            let name = format!("sterna {}", command.get_name());
-            writeln!(all, ".SH {}", name.to_uppercase())?;
-            let page = clap_mangen::Man::new(command.clone().display_name(name.clone()).bin_name(name));
-            page.render_synopsis_section(&mut all)?;
-            page.render_description_section(&mut all)?;
-            page.render_options_section(&mut all)?;
-        }
-        main.render_extra_section(&mut all)?;
-        main.render_version_section(&mut all)?;
-        std::io::stdout().write_all(&all)
-    };
-    write().map_err(JobError::file("write", Path::new("stdout")))
+/// The manual page: the program, then each command.
+pub fn page() -> String {
+    let mut out = Vec::new();
+    write_page(&mut out).expect("memory takes what is written to it");
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn write_page(out: &mut Vec<u8>) -> std::io::Result<()> {
+    let program = told();
+    let main = Man::new(program.clone());
+    main.render_title(out)?;
+    main.render_name_section(out)?;
+    main.render_synopsis_section(out)?;
+    main.render_description_section(out)?;
+    main.render_options_section(out)?;
+    for command in program.get_subcommands() {
+        let name = format!("sterna {}", command.get_name());
+        writeln!(out, ".SH {}", name.to_uppercase())?;
+        let page = Man::new(command.clone().display_name(name.clone()).bin_name(name));
+        page.render_synopsis_section(out)?;
+        page.render_description_section(out)?;
+        page.render_options_section(out)?;
+    }
+    main.render_extra_section(out)?;
+    main.render_version_section(out)
 }

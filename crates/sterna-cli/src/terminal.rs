@@ -61,6 +61,20 @@ pub fn paragraph(text: &str) -> String {
     lines.join("\n")
 }
 
+/// A reader who has enough, as `head` has after a few lines, is no failure; a disk that is full is one, and told in a line.
+pub fn mind_readers() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
+        let Some(reason) = text.strip_prefix("failed printing to stdout: ") else { return usual(panic) };
+        if reason.starts_with("Broken pipe") {
+            std::process::exit(0);
+        }
+        eprintln!("error: cannot write to stdout: {reason}");
+        std::process::exit(1);
+    }));
+}
+
 /// How good news is.
 #[derive(Clone, Copy)]
 pub enum Tone {
