@@ -11,7 +11,6 @@ pub(super) fn specimens() -> Vec<Specimen> {
         corners(),
         ring(),
         light(),
-        spike_on_hill(),
         grid(),
         egg_crate(),
         bimodal_each(),
@@ -65,11 +64,6 @@ fn ring() -> Specimen {
 fn light() -> Specimen {
     let humps = vec![Hump::new(0.97, vec![0.0; 2], 1.0), Hump::new(0.03, vec![12.0; 2], 1.0)];
     of_humps("light", "0.97 N(0, 1) + 0.03 N(12, 1), d = 2", humps, &[0.0, 6.0])
-}
-
-fn spike_on_hill() -> Specimen {
-    let humps = vec![Hump::new(0.5, vec![0.0; 3], 1.0), Hump::new(0.5, vec![1.0; 3], 0.05)];
-    of_humps("spike-on-hill", "½ N(0, 1) + ½ N(1, 0.05), d = 3: a spike on a hill", humps, &[0.0, 0.9, 1.0])
 }
 
 fn grid() -> Specimen {
