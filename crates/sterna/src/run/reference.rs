@@ -7,7 +7,9 @@ use super::{Run, Settings};
 use crate::acceleration::CollectRecord;
 use crate::estimates::bulk_draws;
 use crate::explorer::Tuning;
-use crate::fitted::{Component, Covariance, Endless, Found, Mixture, Optimum, Shape, Worth, endless};
+use crate::fitted::{
+    Component, Covariance, Endless, Found, Mixture, Optimum, Shape, Starts, Worth, broaden, endless, widen,
+};
 use crate::path::AnnealingPath;
 use crate::paths::{Geometric, Reference};
 use crate::records::Counts;
@@ -99,6 +101,8 @@ pub(super) const FIRST_BEYOND: usize = 4;
 const MOST_BEYOND: usize = 8;
 /// A second leg with a larger barrier cannot be carried by the chains that it may have.
 const MOST_BARRIER_BEYOND: f64 = 5.0;
+/// With such a barrier it is given up while others are still tuned.
+const HOPELESS_BARRIER_BEYOND: f64 = 20.0;
 /// Share of evaluations that the second leg may take where the first one does better.
 const SHARE_BEYOND: f64 = 0.25;
 
@@ -133,6 +137,25 @@ impl Fitted {
         let (mean, deviation) = &self.state.anchor;
         let same = |c: &Component| c.mean == *mean && c.shape == Shape::Diagonal(deviation.clone());
         self.state.mixture.as_ref().is_some_and(|mixture| !mixture.components().iter().all(same))
+    }
+
+    /// The anchor grows with what draws have shown of the target: a funnel's mouth is far wider than any curvature tells. One behind a
+    /// hopeless barrier is given up before it costs more.
+    fn broaden_anchor(&mut self, round: usize, barrier: f64) {
+        let State { mixture: Some(mixture), anchor: (mean, deviation), anchor_dropped, .. } = &mut self.state
+        else {
+            return;
+        };
+        *anchor_dropped |= round >= 2 && barrier > HOPELESS_BARRIER_BEYOND;
+        let whole = Optimum {
+            mean: mixture.mean(),
+            shape: mixture.whole_shape(),
+            log_density: 0.0,
+            log_evidence: 0.0,
+            climbs: 0,
+        };
+        let wide = widen(Starts { mean, deviation }, [&whole]);
+        *deviation = broaden(&wide, &whole.shape.deviations());
     }
 
     /// Masses of local moves on each chain: the reference's, on the way to the anchor's beyond the target.
@@ -179,6 +202,9 @@ impl Run {
         let settled = settled && !self.climb_further(&seen, Wanted::Confirmed)?;
         if settled || last {
             self.look_outwards(&seen)?;
+        }
+        if let Some(reference) = self.reference.as_mut().filter(|_| !(settled || last)) {
+            reference.broaden_anchor(round, barriers[1]);
         }
         let barriers = [self.expected_barrier(&seen, barriers[0]), barriers[1]];
         self.lay_out(barriers, settled || last)?;
