@@ -83,6 +83,8 @@ def sample(
         "threads": target._threads if threads is None else threads, "run": run, "output": output,
     }  # fmt: skip
     settings = [*target._overrides, *_config.overrides({**named, **more})]
+    if store is not None and (Path(store) / "config.toml").exists():
+        raise ConfigError(f"{store} holds a run already: go on with sterna.resume({str(store)!r}), or choose another store")
     temporary = store is None
     folder = Path(tempfile.mkdtemp(prefix="sterna-")) if store is None else Path(store)
     try:

@@ -64,6 +64,8 @@ def test_an_own_target_goes_on(tmp_path):
         sterna.resume(tmp_path / "run", progress_bar=False)
     with pytest.raises(sterna.ConfigError, match="another target"):
         sterna.resume(tmp_path / "run", model=sterna.from_pyfunc(3, humps), progress_bar=False)
+    with pytest.raises(sterna.ConfigError, match=r"go on with sterna.resume\("):
+        sterna.sample(target, **SHORT, store=tmp_path / "run")
     same_draws(sterna.resume(tmp_path / "run", model=target, iterations=700, progress_bar=False), whole)
     # A run in memory goes on by itself.
     first = sterna.sample(target, **SHORT)
