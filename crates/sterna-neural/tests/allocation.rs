@@ -7,9 +7,15 @@ use std::alloc::{GlobalAlloc, Layout as MemoryLayout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sterna::Batch;
-use sterna::call::Scratch;
+use sterna::accelerator::{Accelerator, Direction, Journey};
+use sterna::accelerators::{FlowAccelerator, Framed};
+use sterna::call::{Call, Rows, Scratch};
+use sterna::fitted::{Component, Mixture, Shape};
+use sterna::path::AnnealingPath;
+use sterna::paths::{Geometric, Reference};
+use sterna::targets::Normal;
 use sterna::transport::{Drift, Flow, Interval};
+use sterna::{Batch, Schedule, Streams};
 use sterna_neural::{
     AdamConfig, Cpu, Graph, Layout, MlpDriftConfig, NeuralDrift, NeuralFlow, RealNvpConfig, Trainer,
 };
@@ -45,6 +51,27 @@ fn allocations(f: impl FnOnce()) -> usize {
     COUNT.load(Ordering::Relaxed) - before
 }
 
+/// The same flow as an accelerator in the coordinates of a mixture.
+fn journeys_in_a_frame(flow: NeuralFlow<f64>) {
+    let normal = |mean: f64, width: f64| Component {
+        weight: 0.5,
+        mean: vec![mean; 4],
+        shape: Shape::Diagonal(vec![width; 4]),
+    };
+    let reference = Reference::mixture(Mixture::new(vec![normal(0.0, 1.0), normal(3.0, 2.0)]).unwrap());
+    let frame = Arc::new(reference.frame().unwrap());
+    let framed = Framed::new(Arc::new(FlowAccelerator::new(Arc::new(flow))), frame).with_steepest(9.0);
+    let path = Geometric::new(reference, Arc::new(Normal::isotropic(4, 2.0))).unwrap();
+    let (schedule, streams) = (Schedule::new(vec![0.0, 0.2, 1.0]).unwrap(), Streams::new(1));
+    let rows = Rows::over_pair(&schedule, 1, Direction::Forward, 40);
+    let (mut journey, mut scratch) = (Journey::new(40, 4), Scratch::default());
+    path.evaluate(&rows.beta, &mut journey.points).unwrap();
+    let call = Call::new(&path, &streams, 1, &rows);
+    let mut travel = || framed.travel(Direction::Forward, &call, &mut journey, &mut scratch).unwrap();
+    travel();
+    assert_eq!(allocations(travel), 0, "a journey in a frame");
+}
+
 #[test]
 fn nothing_is_allocated_per_call() {
     let schedule = [0.0, 0.2, 1.0];
@@ -69,6 +96,8 @@ fn nothing_is_allocated_per_call() {
     let (mut x, mut log_det) = (Batch::zeros(40, 4), vec![0.0; 40]);
     flow.forward(&pairs, &mut x, &mut log_det, &mut scratch).unwrap();
     assert_eq!(allocations(|| flow.forward(&pairs, &mut x, &mut log_det, &mut scratch).unwrap()), 0, "flow");
+
+    journeys_in_a_frame(flow);
 
     // Two threads and enough work for both.
     let (graph, inputs) =
