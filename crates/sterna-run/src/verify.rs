@@ -49,6 +49,8 @@ pub fn verify_watched(problem: &Problem, config: &Config, watch: &mut Watch) -> 
     }
     let mut config = resolve_chains(problem, &config, &plan.path)?;
     config.chains.ensembles = COPIES;
+    // It ends where sampling would begin: no room is needed for that.
+    config.run.iterations = config.run.thin;
     verify_tuned(problem, plan, config.settings(problem)?, watch).map_err(|error| match error {
         JobError::Sampler(error) => no_start(error, problem),
         other => other,
