@@ -168,7 +168,6 @@ impl Ensemble {
     pub(crate) fn is_sound(&self, first_copy: usize, chains: usize, dim: usize) -> bool {
         self.first_copy == first_copy
             && self.chains == chains
-            && !self.index.is_empty()
             && self.points.is_sound(self.index.len() * chains, dim)
             && self.index.iter().all(|index| index.is_sound(chains) && index.legs() == self.legs())
     }

@@ -10,7 +10,7 @@ pub type Row = (Method, Model, Calibration);
 /// The page, which shows the drawing beside it.
 pub fn text(rows: &[Row], simulations: u64, seed: u64) -> String {
     let mut out = format!(
-        "## Simulation-based calibration\n\n\
+        "# Simulation-based calibration\n\n\
          Parameters are drawn from the prior, data from the parameters, and a short run samples the posterior: the rank of the parameters \
          among {DRAWS} of its draws is then even, whatever the posterior, and errors of means and of log Z, in their own standard errors, \
          have mean 0 and standard deviation 1 (Talts et al. 2018; evidence and means by quadrature). {simulations} simulations for each row, seed \
@@ -25,7 +25,10 @@ pub fn text(rows: &[Row], simulations: u64, seed: u64) -> String {
     );
     for (method, model, found) in rows {
         let [a, b, c] = found.p_ranks.map(p_value);
-        let score = |(mean, sd): (f64, f64)| format!("{mean:+.2} ± {sd:.2}");
+        let score = |(mean, sd): (f64, f64)| match mean.abs() < 1e4 {
+            true => format!("{mean:+.2} ± {sd:.2}"),
+            false => format!("{mean:+.0e} ± {sd:.0e}"),
+        };
         let (means, log_z) = (score(found.means), score(found.log_z));
         let _ =
             writeln!(out, "| {} | {} | {a} | {b} | {c} | {means} | {log_z} |", method.name(), model.name());
@@ -46,7 +49,11 @@ pub fn text(rows: &[Row], simulations: u64, seed: u64) -> String {
 }
 
 fn p_value(p: f64) -> String {
-    if p >= 0.001 { format!("{p:.3}") } else { format!("{p:.0e}") }
+    match p {
+        p if p >= 0.001 => format!("{p:.3}"),
+        p if p > 1e-300 => format!("{p:.0e}"),
+        _ => "below 1e-300".into(),
+    }
 }
 
 const WIDTH: f64 = 150.0;

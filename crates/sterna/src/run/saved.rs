@@ -283,9 +283,9 @@ impl State<Vec<Shard>, Collected> {
         };
         let sound = ladder
             && self.barrier.local.len() == self.barrier.schedule.chains()
-            && self.shards.iter().all(|shard| shard.ensemble.legs().target() == self.schedule.target())
             && self.progress.is_sound()
             && self.shards_are_sound(settings, dim)
+            && self.shards.iter().all(|shard| shard.ensemble.legs().target() == self.schedule.target())
             && self.fits_are_sound(settings, dim)
             && self.stage_is_sound(settings);
         if sound { Ok(()) } else { Err(BadState::Contradiction.into()) }
