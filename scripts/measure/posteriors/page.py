@@ -280,6 +280,20 @@ def in_short(results):
     return ["## In short\n", "\n".join(lines) + "\n"] if lines else []
 
 
+def of_programs(results):
+    """Which program made which cells, where it was not one for all."""
+    made = {}
+    for row in results.values():
+        if row["group"] != "nuts":
+            made.setdefault(row["program"], set()).add(row["key"])
+    if len(made) < 2:
+        return []
+    lines = ["## Not all of one program\n", "Cells by the program (start of its SHA-256) that made them; a run of the command makes all by one.\n"]
+    for program, keys in made.items():
+        lines.append(f"- `{program}`: {', '.join(sorted(keys))}.")
+    return ["\n".join(lines) + "\n"]
+
+
 def write(results, docs):
     (docs / "posteriors").mkdir(parents=True, exist_ok=True)
     parts = [
@@ -288,5 +302,5 @@ def write(results, docs):
         *of_posteriors(results, docs),
         *of_modes(results),
     ]
-    parts += [*of_places(results), *of_calibration(results, docs)]
+    parts += [*of_places(results), *of_calibration(results, docs), *of_programs(results)]
     (docs / "posteriors.md").write_text("\n".join(parts))
