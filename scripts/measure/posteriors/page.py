@@ -187,11 +187,7 @@ def of_places(results):
         rows.append([*head, str(row["chains"]), count(row["evaluations"]), *shown, estimate])
     heads = ["normal", "alarms", "chains", "evaluations", "farthest mean, sd", "farthest sd, relative"]
     heads.append("log Z (truth: 0)")
-    return (
-        ["## Far, wide, narrow\n", table(heads, rows), f"`{COMMAND} --cell 'places/width 1000/1000/1'`\n"]
-        if rows
-        else []
-    )
+    return ["## Far, wide, narrow\n", table(heads, rows), f"`{COMMAND} --cell 'places/width 1000/1000/1'`\n"] if rows else []
 
 
 def of_calibration(results, docs):
@@ -217,9 +213,7 @@ def of_calibration(results, docs):
 z is the error of log Z in its own standard error, over seeds, on targets whose log Z is known. These are the paper's,
 whose default is its reference N(0, I); here they are run as a user's target is, by `reference.kind=fitted`.
 """
-    image = (
-        '<img src="posteriors/calibration.svg" alt="z-scores of log Z, target by target: the numbers of the table">\n'
-    )
+    image = '<img src="posteriors/calibration.svg" alt="z-scores of log Z, target by target: the numbers of the table">\n'
     parts = [words, image, table(heads, rows), f"`{COMMAND} --cell calibration/funnel/1000/1`\n"]
     return parts + of_neck(results)
 
@@ -261,9 +255,7 @@ def in_short(results):
         lines.append(held(ours, "log Z within 4 standard errors of the table", agrees))
         most = cells.MOST_EVALUATIONS
         to_first = [row for row in ours if row["goal"] == cells.GOALS[0]]
-        lines.append(
-            held(to_first, f"at most {most:,} evaluations to ESS 1,000", lambda row: row["evaluations"] <= most)
-        )
+        lines.append(held(to_first, f"at most {most:,} evaluations to ESS 1,000", lambda row: row["evaluations"] <= most))
     known = [row for row in modes if row["name"] in cells.LOG_Z_OF_MODES]
     if known:
 
@@ -288,7 +280,10 @@ def of_programs(results):
             made.setdefault(row["program"], set()).add(row["key"])
     if len(made) < 2:
         return []
-    lines = ["## Not all of one program\n", "Cells by the program (start of its SHA-256) that made them; a run of the command makes all by one.\n"]
+    lines = [
+        "## Not all of one program\n",
+        "Cells by the program (start of its SHA-256) that made them; a run of the command makes all by one.\n",
+    ]
     for program, keys in made.items():
         lines.append(f"- `{program}`: {', '.join(sorted(keys))}.")
     return ["\n".join(lines) + "\n"]
