@@ -29,7 +29,10 @@ fn raised_and_silent(code: &Code) -> (Vec<String>, Vec<String>) {
             r.bad = (2, Some(point));
         }),
         Code::StarvingPair => of(|r| r.rejection_rates[1] = 0.97),
-        Code::TooFewChains => of(|r| r.local_barrier = vec![(0.0, 4.5), (1.0, 4.5)]),
+        Code::TooFewChains => of(|r| {
+            r.local_barrier = vec![(0.0, 4.5), (0.5, 4.5), (1.0, 4.5)];
+            r.rejection_rates = vec![0.7; 4];
+        }),
         Code::NoRoundTrip => of(|r| r.round_trips = 0),
         Code::LowExploration => of(|r| r.round_trip_rate = 0.02),
         Code::LogZDisagrees => of(|r| r.log_z.forward = 5.5),
