@@ -105,6 +105,25 @@ fn an_anchor_that_is_not_there_is_told() {
     assert!(far.alarms.is_empty(), "{:?}", far.alarms);
 }
 
+#[test]
+fn a_fit_that_lost_a_mode_gets_it_back_from_the_anchor_or_is_told_of() {
+    // One normal alone, though climbs find two optima.
+    let one = ("reference.components", "1");
+    let log_z = (2.0 * std::f64::consts::TAU).ln();
+    let anchored = run(Density { dim: 2, log_density: two_modes }, &[one]).unwrap();
+    let off = (anchored.log_z.bar - log_z).abs();
+    assert!(
+        off < 0.2 && !anchored.has(&Code::UnvisitedOptimum),
+        "{:?} {:?}",
+        anchored.log_z,
+        anchored.alarms
+    );
+    let alone =
+        run(Density { dim: 2, log_density: two_modes }, &[one, ("reference.anchor", "none")]).unwrap();
+    assert!((alone.log_z.bar - log_z).abs() > 0.5, "{:?}", alone.log_z);
+    assert!(alone.has(&Code::UnvisitedOptimum) && alone.verdict != Verdict::Sound, "{:?}", alone.alarms);
+}
+
 /// What a density that is no density gets: a message, or alarms.
 fn refusal(target: Density) -> String {
     match run(target, &[]) {
