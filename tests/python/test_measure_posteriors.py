@@ -97,7 +97,7 @@ def test_draws_are_read_without_hdf5(tmp_path, kind):
     few = ["run.until.evaluations=2000", "run.iterations=40", f"target.kind={kind}"]
     settings = [word for setting in few for word in ("--set", setting)]
     assert sterna("run", "--out", tmp_path / "run", *settings).returncode == 0
-    found = netcdf.posterior(tmp_path / "run" / "draws.nc")
+    found = netcdf.by_numpy(tmp_path / "run" / "draws.nc")
     with h5py.File(tmp_path / "run" / "draws.nc") as file:
         assert sorted(found) == sorted(file["posterior"])
         for name, array in found.items():

@@ -1,13 +1,19 @@
 """Reads draws.nc with numpy alone: the part of HDF5 that sterna writes, and no more.
 
 Groups keep their members as links in their header, datasets lie in chunks, deflated and perhaps shuffled, which a fixed
-or an extensible array lists. Anything else is refused by name. With h5py at hand nothing of this is needed.
+or an extensible array lists. Anything else, as groups of many members, is refused by name. With h5py at hand nothing of this
+is used.
 """
 
 import pathlib
 import zlib
 
 import numpy as np
+
+try:
+    import h5py
+except ImportError:
+    h5py = None
 
 LINK, SPACE, TYPE, LAYOUT, FILTERS, MORE = 0x06, 0x01, 0x03, 0x08, 0x0B, 0x10
 DEFLATE, SHUFFLE = 1, 2
@@ -161,7 +167,17 @@ class File:
 
 def posterior(path):
     """Arrays of the group `posterior` by name."""
+    if h5py:
+        with h5py.File(path) as file:
+            return {name: data[()] for name, data in file["posterior"].items()}
+    return by_numpy(path)
+
+
+def by_numpy(path):
+    """The same without h5py."""
     file = File(path)
     group = file.members(file.members(file.root)["posterior"])
+    if not group:
+        raise ValueError("a group of many members is not read here: install h5py")
     arrays = {name: file.dataset(at) for name, at in group.items()}
     return {name: array for name, array in arrays.items() if array is not None}
