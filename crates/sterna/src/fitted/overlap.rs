@@ -38,35 +38,4 @@ impl Mixture {
         let all: f64 = gaps.iter().zip(&weights).map(|(gap, weight)| weight * accepted(gap)).sum();
         1.0 - all / gaps.len() as f64
     }
-
-    /// Draws of this mixture as draws of the target: chosen at equal steps of their weights π/η, as many as these are worth, at
-    /// most `most`; those chosen more than once follow each other.
-    ///
-    /// ```
-    /// use sterna::{Batch, fitted::{Mixture, Shape}};
-    /// let mixture = Mixture::normal(vec![0.0], Shape::Diagonal(vec![1.0])).unwrap();
-    /// let draws = Batch::from_vec(1, vec![-1.0, 0.0, 0.5, 1.0]);
-    /// // The target is the mixture, of which nothing lies below zero.
-    /// let log_target: Vec<f64> =
-    ///     draws.iter_rows().map(|x| if x[0] < 0.0 { f64::NEG_INFINITY } else { -0.5 * x[0] * x[0] }).collect();
-    /// assert_eq!(mixture.recycle(&draws, &log_target, 10).as_slice(), [0.0, 0.5, 1.0]);
-    /// assert_eq!(mixture.recycle(&draws, &log_target, 1).as_slice(), [0.5]);
-    /// ```
-    pub fn recycle(&self, draws: &Batch, log_target: &[f64], most: usize) -> Batch {
-        let gaps = self.gaps(draws, log_target).into_iter();
-        let mut weights: Vec<f64> = gaps.map(|g| if g.is_nan() { f64::NEG_INFINITY } else { g }).collect();
-        let mut chosen = Vec::new();
-        if shares(&mut weights) > f64::NEG_INFINITY {
-            let worth = 1.0 / weights.iter().map(|w| w * w).sum::<f64>();
-            let count = most.min((worth + 1e-9) as usize);
-            let mut sum = 0.0;
-            for (x, weight) in draws.iter_rows().zip(&weights) {
-                sum += weight * count as f64;
-                while chosen.len() < count * self.dim() && sum > (chosen.len() / self.dim()) as f64 + 0.5 {
-                    chosen.extend_from_slice(x);
-                }
-            }
-        }
-        Batch::from_vec(self.dim(), chosen)
-    }
 }

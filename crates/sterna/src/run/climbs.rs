@@ -45,7 +45,7 @@ const SOUNDINGS: f64 = 0.05;
 const MOST_SOUNDED: usize = 8;
 /// And so many at least, or 100 · 2^d, within three rounds: a mode that takes up one part in a thousand of where the anchor is will
 /// hardly stay unseen.
-const LEAST_SOUNDINGS: u64 = 1000;
+const LEAST_SOUNDINGS: u64 = 1500;
 /// Number of the first such draws.
 const AFTER_FIRST: u64 = 16;
 

@@ -188,9 +188,8 @@ impl Run {
         let barriers = self.ladder.barrier.of_legs();
         let seen = self.draws_of_round();
         let acceptance = self.acceptance_of_round();
-        let recycled = self.recycled(&seen);
         let found = self.climb_further(&seen, Wanted::Missed)?;
-        let grew = self.follow(&seen, &recycled, barriers[0])? || found;
+        let grew = self.follow(&seen, barriers[0])? || found;
         let Some(reference) = &mut self.reference else { return Ok(()) };
         let before = reference.state.barriers.last().copied();
         reference.state.barriers.push(barriers);
@@ -216,17 +215,12 @@ impl Run {
     }
 
     /// The reference follows the draws; whether it has more normals now.
-    fn follow(&mut self, seen: &RoundDraws, recycled: &Batch, barrier: f64) -> Result<bool> {
+    fn follow(&mut self, seen: &RoundDraws, barrier: f64) -> Result<bool> {
         let covariance = self.covariance();
         let bounded = self.settings.fit.as_ref().is_some_and(|fit| fit.components.is_some());
         let state = self.reference.as_mut().map(|reference| &mut reference.state);
         let Some(mixture) = state.and_then(|state| state.mixture.as_mut()) else { return Ok(false) };
         let RoundDraws { draws, worth, .. } = seen;
-        let draws = &{
-            let mut all = draws.clone();
-            all.append(recycled.clone());
-            all
-        };
         *mixture = mixture.refit(draws, *worth, covariance);
         if barrier <= WORTH_SPLITTING || bounded {
             return Ok(false);
@@ -234,21 +228,6 @@ impl Run {
         let normals = mixture.components().len();
         *mixture = mixture.split(draws, *worth, covariance).refit(draws, *worth, covariance);
         Ok(mixture.components().len() > normals)
-    }
-
-    /// Draws of the reference as if they were the target's, each as often as π/η says: they come to where the target's chain has not
-    /// been yet. No more of them than those weights are worth.
-    fn recycled(&self, seen: &RoundDraws) -> Batch {
-        let dim = self.ladder.dim();
-        let records = self.ladder.shards.iter().map(|shard| &shard.collecting);
-        let ladders = CollectRecord::of_chain(records, 0);
-        let points: Vec<f64> = ladders.iter().flat_map(|(points, _)| *points).copied().collect();
-        let heights: Vec<f64> = ladders.iter().flat_map(|(_, values)| *values).copied().collect();
-        let draws = Batch::from_vec(dim, points);
-        match self.mixture() {
-            Some(mixture) => mixture.with_rim().recycle(&draws, &heights, seen.draws.rows() / 2),
-            None => Batch::zeros(0, dim),
-        }
     }
 
     /// The barrier of the first leg with the reference as it is now: as the draws that it was fitted to let expect, or as it was in
