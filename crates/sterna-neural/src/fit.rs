@@ -79,9 +79,9 @@ impl Training {
         if self.batch == 0 {
             return wrong("training.batch", "0".into(), "at least 1 journey a step is needed");
         }
-        if !(positive(self.learning_rate) && self.learning_rate <= 1.0) {
+        if !(positive(self.learning_rate) && self.learning_rate <= 10.0) {
             let value = self.learning_rate.to_string();
-            return wrong("training.learning_rate", value, "it must be positive, and at most 1");
+            return wrong("training.learning_rate", value, "it must be positive, and at most 10");
         }
         if !(positive(self.clip) && self.clip <= 1e6) {
             return wrong("training.clip", self.clip.to_string(), "it must be positive, and at most 1e6");
