@@ -182,7 +182,7 @@ fn impossible_settings_are_named() {
         ("Settings.rounds", Settings { rounds: 0, ..good() }),
         ("Settings.round_iterations", Settings { round_iterations: 50, ..good() }),
         ("Settings.round_iterations", Settings { round_iterations: i64::MAX as u64, ..good() }),
-        ("Settings.round_iterations", Settings { rounds: 1 << 40, ..good() }),
+        ("Settings.rounds", Settings { rounds: 1 << 40, ..good() }),
         ("Settings.round_iterations", Settings { round_burn_in: u64::MAX, ..good() }),
         ("Settings.collect", Settings { collect: 1 << 44, ..good() }),
         ("Settings.burn_in", Settings { burn_in: u64::MAX, ..good() }),
