@@ -56,8 +56,10 @@ def test_the_example_is_sampled(banana, tmp_path, accelerator):
     # 5 standard errors: false alarm below 1e-6, and the seed is fixed.
     assert abs(log_z["bar"] - log_z["truth"]) < 5 * log_z["standard_error"]
     if "run.iterations=4000" not in accelerator:
-        # The defaults of targets that are not the paper's: two legs, four ladders, an end when it is enough.
-        assert len(found["legs"]) == 2 and found["ensembles"] == 4 and found["stopped_by"] == "goals"
+        # The defaults of targets that are not the paper's: four ladders, an end when it is enough, and two legs. Moves of one's own
+        # may not bring the second leg near enough: then it is given up, and told so.
+        assert found["ensembles"] == 4 and found["stopped_by"] == "goals"
+        assert len(found["legs"]) == 2 or accelerator and found["reference"]["anchor"] == "given-up"
         assert log_z["standard_error"] <= 0.1
 
 

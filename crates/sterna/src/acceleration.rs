@@ -82,6 +82,11 @@ pub trait Fit: Send + Sync {
         None
     }
 
+    /// Whether chains may move between its rounds, to where the swaps so far would be rejected equally often.
+    fn moves_chains(&self) -> bool {
+        true
+    }
+
     /// Begins a fit; `earlier` is what the round before made of its own samples.
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>>;
 

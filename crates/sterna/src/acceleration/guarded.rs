@@ -144,6 +144,11 @@ fn replaced(pairs: &[PairReport]) -> Option<String> {
 }
 
 impl Fit for Guarded {
+    /// A closed form has learned nothing that another round would change.
+    fn moves_chains(&self) -> bool {
+        false
+    }
+
     fn on(&self, path: &Arc<dyn AnnealingPath>) -> Option<Arc<dyn Fit>> {
         Some(Arc::new(Self { fit: self.fit.on(path)?, seed: self.seed }))
     }

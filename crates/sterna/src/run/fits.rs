@@ -147,11 +147,11 @@ impl Run {
     }
 
     /// Between rounds of fitting, chains move to where the swaps of the accelerator so far would be rejected equally
-    /// often: where it has learned much they may lie farther apart. A closed form has learned nothing that another round would change.
+    /// often: where it has learned much they may lie farther apart.
     fn spread_chains(&mut self) -> Result<()> {
-        let more = self.fits.done < self.settings.fits;
-        let is_trained = |fitted: &&Fitted| fitted.report.steps > 0;
-        let Some(fitted) = self.fits.fitted.as_ref().filter(|_| more).filter(is_trained) else {
+        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
+        let may_move = self.fits.done < self.settings.fits && fit.moves_chains();
+        let Some(fitted) = self.fits.fitted.as_ref().filter(|_| may_move) else {
             return Ok(());
         };
         let rejections: Vec<f64> = fitted.report.pairs.iter().map(PairReport::used).collect();
