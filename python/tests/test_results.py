@@ -1,6 +1,7 @@
 """What a run gives: ArviZ, pandas, pictures, files and pickles."""
 
 import concurrent.futures
+import multiprocessing
 import pickle
 import warnings
 
@@ -86,7 +87,9 @@ def test_files_and_pickles(run, tmp_path):
     again = pickle.loads(pickle.dumps(run))
     same_draws(again, run)
     assert again.summary == run.summary and again.folder != run.folder and again._repr_html_() == run._repr_html_()
-    with concurrent.futures.ProcessPoolExecutor(1) as pool:
+    # Not forked: threads of other packages do not survive that.
+    fresh = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=fresh) as pool:
         assert pool.submit(log_z_of, run).result(60) == run.log_z
 
 
