@@ -28,6 +28,8 @@ import page
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 RESULTS = ROOT / "docs" / "posteriors" / "results.jsonl"
+# Of the command `timeout`.
+TIMED_OUT = 124
 
 
 def read(path):
@@ -74,7 +76,8 @@ def by_sterna(cell, options):
         code, text, error, seconds = ran(command, options.limit)
         if code:
             last = [line for line in error.splitlines() if line.strip()][-1:]
-            return {"failed": code, "said": last[0] if last else "", "seconds": seconds}
+            said = f"not done in {options.limit} s" if code == TIMED_OUT else last[0] if last else ""
+            return {"failed": code, "said": said, "seconds": seconds}
         row = of_summary(json.loads(text)) | {"seconds": seconds}
         return row | of_draws(cell, draws.read(place / "run"), options)
 
