@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -124,7 +125,9 @@ def made_by(cell, options):
     """What must be the same for a result to stand."""
     if cell.group == "nuts":
         return {"program": "pystan"}
-    return {"program": options.program, "config": cell.config(), "settings": list(cell.all_settings())}
+    # Where files lie is this machine's own business.
+    config = re.sub(r'"/[^"]*/([^"/]+/[^"/]+)"', r'"\1"', cell.config())
+    return {"program": options.program, "config": config, "settings": list(cell.all_settings())}
 
 
 def stands(cell, result, options):
