@@ -8,7 +8,7 @@ import charts
 COMMAND = "python3 scripts/measure/posteriors/measure.py"
 INTRODUCTION = """# Posteriors, with nothing but `[target]`
 
-What `sterna run` makes of posteriors that people have, beside Stan's NUTS in the same sitting, and of densities whose
+What `sterna run` makes of posteriors that people have, beside Stan's NUTS, and of densities whose
 answers are known. No config says more than what is sampled: reference, chains, moves and the end of the run are the
 program's own choice. Made by one command, which goes on where it was stopped:
 
@@ -21,7 +21,7 @@ counted once. ESS is the smallest bulk ESS over all parameters, by one function 
 the share of draws below the 5, 50 and 95 % quantiles are held against 10,000 draws of the database; a standard
 deviation says little of K_m of one_comp_mm_elim_abs, whose tail is that of a Cauchy prior. Any single cell is repeated
 by the command at the end of its table, with its own name: `GROUP/NAME/GOAL/SEED`. Evaluations do not depend on the
-machine; processor seconds do, and are of one thread.
+machine; processor seconds do, are of one thread, and are not to be compared where cells were measured at other times.
 """
 
 
@@ -117,9 +117,14 @@ def to_goal(goal, ours, theirs, docs):
     made = [posterior_row(row, theirs.get(row["name"]), goal) for row in ours]
     ratios = sorted(ratio for _, ratio in made if ratio)
     parts = [f"### To ESS {goal:,}\n"]
+    # A run that did not end where NUTS did is no reason to leave the posterior out: it counts as the worst.
+    lost = [r["name"] for r in ours if "failed" in r and str(goal) in theirs.get(r["name"], {}).get("goals", {})]
     if ratios:
         extremes = f"least ×{ratios[0]:.2f}, most ×{ratios[-1]:.0f}"
-        parts.append(f"Median: ×{statistics.median(ratios):.1f} fewer evaluations than NUTS; {extremes}.\n")
+        median = statistics.median([0.0] * len(lost) + ratios)
+        ended = f"; of runs that ended, {extremes}" if lost else f"; {extremes}"
+        worst = f" ({', '.join(map(short, lost))}, which did not end, counted as worst)" if lost else ""
+        parts.append(f"Median: ×{median:.1f} fewer evaluations than NUTS{worst}{ended}.\n")
     drawn = []
     for row in ours:
         at = theirs.get(row["name"], {}).get("goals", {}).get(str(goal))
