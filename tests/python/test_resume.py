@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from kills import resumed_in, same
 from sterna_cli import PROGRAM, ROOT, sterna
 
 # A small trained run with all stages: tuning, collecting, training (twice), burn-in, sampling.
@@ -45,24 +46,6 @@ checkpoint_seconds = 0.0
 KILLS = int(os.environ.get("STERNA_KILLS", "6"))
 
 
-def compared(folder):
-    """The summary without what a clock says."""
-    summary = json.loads((folder / "summary.json").read_text())
-    del summary["time"]
-    del summary["compute_normalised_round_trips"]["per_second"]
-    # Both are made of seconds.
-    summary.pop("payoff", None)
-    summary.pop("break_even", None)
-    return summary
-
-
-def same(folder, other):
-    assert compared(folder) == compared(other)
-    for file in ("draws.nc", "transport.safetensors"):
-        if (other / file).exists():
-            assert (folder / file).read_bytes() == (other / file).read_bytes(), file
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The run that nobody disturbed, and how long it took."""
@@ -73,13 +56,6 @@ def whole(tmp_path_factory):
     done = sterna("run", config, "--out", folder / "run", "--threads", 1)
     assert done.returncode == 0, done.stderr
     return config, folder / "run", time.monotonic() - begin
-
-
-def resumed_in(folder):
-    """The stages in which the run went on, as the log tells."""
-    log = folder / "log.jsonl"
-    lines = log.read_text().splitlines() if log.exists() else []
-    return [e["stage"].split("(")[0] for e in map(json.loads, lines) if e["event"] == "resume"]
 
 
 def test_killed_runs_resume_to_the_same_bits(whole, tmp_path):

@@ -1,6 +1,7 @@
 //! Mutations of good files, the same ones every time: errors are fine, panics, hangs and vast allocations are not.
 //!
-//! `STERNA_FUZZ` is how many mutations each kind of file gets, `STERNA_FUZZ_SEED` says which ones.
+//! `STERNA_FUZZ` is how many mutations each kind of file gets, `STERNA_FUZZ_SEED` says which ones, `STERNA_FUZZ_WORKERS` how
+//! many of a kind are tried at a time: the same ones for any number.
 
 #[path = "fuzz/hdf5_blocks.rs"]
 mod hdf5_blocks;
@@ -193,24 +194,39 @@ fn asked(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
 }
 
-/// Ends the program when a mutation takes too long, and says which one it was.
+/// No mutation: a worker that has ended.
+const NONE: u64 = u64::MAX;
+
+/// Ends the program when a worker's mutation takes too long, and says which one it was.
 #[expect(clippy::disallowed_methods, reason = "it watches over a pool that may hang")]
-fn watch(kind: String, seed: u64) -> Arc<AtomicU64> {
-    let at = Arc::new(AtomicU64::new(0));
+fn watch(kind: String, seed: u64, workers: usize) -> Arc<Vec<AtomicU64>> {
+    let at: Arc<Vec<AtomicU64>> = Arc::new((0..workers).map(|_| AtomicU64::new(NONE)).collect());
     let seen = Arc::downgrade(&at);
     std::thread::spawn(move || {
-        let mut last = (u64::MAX, Instant::now());
-        while let Some(now) = seen.upgrade().map(|at| at.load(Ordering::Relaxed)) {
-            if now != last.0 {
-                last = (now, Instant::now());
-            } else if last.1.elapsed() > Duration::from_secs(MOST_SECONDS) {
-                eprintln!("mutation {now} of {kind} with seed {seed} hangs");
-                std::process::abort();
+        let mut last = vec![(NONE, Instant::now()); workers];
+        while let Some(all) = seen.upgrade() {
+            for (last, now) in last.iter_mut().zip(all.iter().map(|at| at.load(Ordering::Relaxed))) {
+                if now != last.0 || now == NONE {
+                    *last = (now, Instant::now());
+                } else if last.1.elapsed() > Duration::from_secs(MOST_SECONDS) {
+                    eprintln!("mutation {now} of {kind} with seed {seed} hangs");
+                    std::process::abort();
+                }
             }
+            drop(all);
             std::thread::sleep(Duration::from_millis(200));
         }
     });
     at
+}
+
+/// A mutation, and what a reader did with it: whether it was accepted, or the panic's place in a file.
+fn attempt(kind: &str, n: u64, data: &[u8], target: fn(&[u8]) -> bool) -> bool {
+    std::panic::catch_unwind(|| target(data)).unwrap_or_else(|_| {
+        let path = std::env::temp_dir().join(format!("sterna-fuzz-{kind}-{n}"));
+        std::fs::write(&path, data).unwrap();
+        panic!("mutation {n} of {kind} panics; it is in {}", path.display());
+    })
 }
 
 fn drive(kind: &str, others: &[Vec<u8>], made: Vec<Vec<u8>>, target: fn(&[u8]) -> bool) {
@@ -220,30 +236,38 @@ fn drive(kind: &str, others: &[Vec<u8>], made: Vec<Vec<u8>>, target: fn(&[u8]) -
     endure(kind, asked("STERNA_FUZZ", 3000), &|stream| mutate(stream, &seeds), target);
 }
 
+/// What makes a mutation of its own random numbers.
+type Mutation<'a> = &'a (dyn Fn(&mut RowStream) -> Vec<u8> + Sync);
+
 /// Whatever the mutation: an answer.
-fn endure(
-    kind: &str,
-    mutations: u64,
-    mutation: &dyn Fn(&mut RowStream) -> Vec<u8>,
-    target: fn(&[u8]) -> bool,
-) {
+fn endure(kind: &str, mutations: u64, mutation: Mutation, target: fn(&[u8]) -> bool) {
+    endure_with(asked("STERNA_FUZZ_WORKERS", 1) as usize, kind, mutations, mutation, target);
+}
+
+fn endure_with(workers: usize, kind: &str, mutations: u64, mutation: Mutation, target: fn(&[u8]) -> bool) {
     let seed = asked("STERNA_FUZZ_SEED", 11);
     let streams = Streams::new(seed);
-    let at = watch(kind.into(), seed);
-    let (begin, mut accepted) = (Instant::now(), 0u64);
-    for n in 0..mutations {
-        at.store(n, Ordering::Relaxed);
-        let data = mutation(&mut streams.row(Phase::Check, n, 0));
-        match std::panic::catch_unwind(|| target(&data)) {
-            Ok(fine) => accepted += u64::from(fine),
-            Err(_) => {
-                let path = std::env::temp_dir().join(format!("sterna-fuzz-{kind}-{n}"));
-                std::fs::write(&path, &data).unwrap();
-                panic!("mutation {n} of {kind} panics; it is in {}", path.display());
+    let at = watch(kind.into(), seed, workers);
+    let (begin, next, accepted) = (Instant::now(), AtomicU64::new(0), AtomicU64::new(0));
+    let work = |worker: usize| {
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            if n >= mutations {
+                break at[worker].store(NONE, Ordering::Relaxed);
             }
+            at[worker].store(n, Ordering::Relaxed);
+            let data = mutation(&mut streams.row(Phase::Check, n, 0));
+            accepted.fetch_add(u64::from(attempt(kind, n, &data, target)), Ordering::Relaxed);
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for worker in 0..workers {
+            let work = &work;
+            scope.spawn(move || work(worker));
+        }
+    });
     let (largest, seconds) = (LARGEST.load(Ordering::Relaxed), begin.elapsed().as_secs());
+    let accepted = accepted.into_inner();
     println!(
         "{kind}: {mutations} mutations of seed {seed}, {accepted} accepted, at most {largest} bytes at once, {seconds} s"
     );
@@ -288,10 +312,9 @@ const XML: &str = r#"<?xml version="1.0" ?>
 
 #[test]
 fn systems_never_panic() {
-    let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets");
-    let whole = std::fs::read(assets.join("alanine-dipeptide/system.xml")).unwrap();
+    let whole = include_bytes!("../../../assets/alanine-dipeptide/system.xml");
     let mostly_small = vec![XML.as_bytes().to_vec(); 15];
-    assert!(fuzz::xml(&whole));
+    assert!(fuzz::xml(whole));
     drive("xml", &mostly_small, vec![XML.as_bytes().to_vec()], fuzz::xml);
 }
 
@@ -440,8 +463,8 @@ fn reports_never_panic() {
         }
         serde_json::to_vec(&serde_json::json!([runs[which], summary, traces])).unwrap()
     };
-    // A page takes as long as a hundred small files.
-    endure("reports", asked("STERNA_FUZZ", 3000) / 20, &mutation, fuzz::report);
+    // A page takes as long as a hundred small files; all are made in the folder of the run, one after the other.
+    endure_with(1, "reports", asked("STERNA_FUZZ", 3000) / 20, &mutation, fuzz::report);
 }
 
 /// Writes the corpus for libFuzzer to begin with: `cargo test -p sterna-run --test fuzz -- --ignored`.
