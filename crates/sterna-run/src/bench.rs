@@ -2,7 +2,7 @@
 
 use crate::config::known;
 use crate::error::JobError;
-use crate::process::processor_s;
+use crate::platform::processor_s;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;

@@ -5,12 +5,12 @@
 
 use crate::error::JobError;
 use crate::files::checksum;
+use crate::platform::{read_at, write_at};
 use crate::problem::Problem;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use sterna::records::Draws;
 
@@ -72,14 +72,14 @@ impl StoredDraws {
         let mut buffer = Vec::new();
         while self.bytes < bytes {
             let mut header = [0; HEADER as usize];
-            self.file.read_exact_at(&mut header, self.bytes).map_err(text)?;
+            read_at(&self.file, &mut header, self.bytes).map_err(text)?;
             let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
             let draws = number(0);
             let length = draws.checked_mul(self.draw_bytes()).filter(|&l| l > 0 && l <= bytes - self.bytes);
             // The file is at least that long, so the length is no lie about memory either.
             let length = length.ok_or_else(damaged)?;
             buffer.resize(length as usize, 0);
-            self.file.read_exact_at(&mut buffer, self.bytes + HEADER).map_err(text)?;
+            read_at(&self.file, &mut buffer, self.bytes + HEADER).map_err(text)?;
             if checksum(&buffer) != number(8) {
                 return Err(damaged());
             }
@@ -129,8 +129,8 @@ impl StoredDraws {
         header.extend_from_slice(&checksum(&bytes).to_le_bytes());
         let write = || {
             self.file.set_len(self.bytes)?;
-            self.file.write_all_at(&header, self.bytes)?;
-            self.file.write_all_at(&bytes, self.bytes + HEADER)
+            write_at(&self.file, &header, self.bytes)?;
+            write_at(&self.file, &bytes, self.bytes + HEADER)
         };
         write().map_err(JobError::file("write", &self.path))?;
         self.note(count, bytes.len() as u64);
@@ -203,7 +203,7 @@ impl StoredDraws {
             let ensemble_bytes = length * (8 * self.dim + 12);
             let at = piece.offset as usize + ensemble * ensemble_bytes + length * before + from * width;
             let size = (to - from) * width;
-            self.file.read_exact_at(&mut out[done..done + size], at as u64)?;
+            read_at(&self.file, &mut out[done..done + size], at as u64)?;
             done += size;
         }
         Ok(out)

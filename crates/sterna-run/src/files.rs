@@ -31,13 +31,8 @@ fn beside(path: &Path) -> PathBuf {
 /// Moves a file, and makes sure that the folder knows.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
-    // A new name is itself data of the folder. Not every file system can sync a folder, and the file is whole either way,
-    // so a refusal is no error.
-    #[cfg(unix)]
-    {
-        let folder = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let _ = File::open(folder).and_then(|f| f.sync_all());
-    }
+    // A new name is itself data of the folder.
+    crate::platform::sync_folder(to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")));
     Ok(())
 }
 

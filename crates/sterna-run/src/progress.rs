@@ -7,7 +7,7 @@ pub use goals::{Goal, Goals};
 use crate::error::JobError;
 use crate::files::write_in_passing;
 use crate::job::{Observer, Progress};
-use crate::process::{is_gone, machine};
+use crate::platform::{is_gone, machine};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -66,9 +66,8 @@ pub(super) fn try_elsewhere(path: &Path, symbol: &str, dim: Option<usize>) -> Re
     if status.success() && said.contains(DONE) {
         return Ok(());
     }
-    #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        let what = format!("it crashed {when}, with signal {signal}{}", crate::process::signal_name(signal));
+    if let Some(signal) = crate::platform::ended_by(&status) {
+        let what = format!("it crashed {when}, with {signal}");
         return Err(wrong(path, what + if errors.is_empty() { "" } else { ":\n" } + errors.trim_end()));
     }
     match errors.trim().strip_prefix("error: ") {

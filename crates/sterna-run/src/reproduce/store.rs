@@ -8,9 +8,9 @@ use super::results::{Machine, Results};
 use crate::error::JobError;
 use crate::files::{rename, write_whole};
 use crate::job::Observer;
+use crate::platform::apart_from_terminal;
 use crate::report::format::duration;
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -178,7 +178,7 @@ impl Store {
         let mut command = Command::new(program);
         command.arg("measure-cell").arg(&folder).args(transport).stdin(Stdio::null()).stdout(Stdio::null());
         // A group of its own: a terminal's Ctrl-C reaches this program alone, which passes it on once.
-        command.process_group(0);
+        apart_from_terminal(&mut command);
         let child = command.spawn().map_err(JobError::file("start", program))?;
         Ok(Work { cell, child, begin: Instant::now() })
     }
@@ -224,7 +224,7 @@ struct Work {
 impl Work {
     /// It stops at a checkpoint.
     fn ask_to_stop(&self) {
-        crate::process::interrupt(self.child.id());
+        crate::platform::interrupt(self.child.id());
     }
 }
 
@@ -235,7 +235,7 @@ pub fn measure_cell(
     observer: &mut dyn Observer,
 ) -> Result<(), JobError> {
     // Nobody would collect the result if the parent were gone.
-    crate::process::end_with_parent();
+    crate::platform::end_with_parent();
     let path = folder.join("cell.json");
     let text = fs::read(&path).map_err(JobError::file("read", &path))?;
     let cell: Cell =

@@ -2,7 +2,7 @@
 
 use super::{About, Setup, number};
 use crate::payoff::{BreakEven, Payoff};
-use crate::process::processor_s;
+use crate::platform::processor_s;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use sterna::acceleration::FitReport;

@@ -4,7 +4,7 @@ use super::Section;
 use crate::chemistry::{Basins, ResidueMap};
 use crate::report::chart::{Axis, Chart, Key};
 use crate::report::figure::Figure;
-use crate::report::format::{percent, significant};
+use crate::report::format::{percent, significant, with_error};
 use crate::report::load::Folder;
 
 /// Free energies (kJ/mol) at which the colour changes.
@@ -16,15 +16,16 @@ pub fn section(folder: &Folder) -> Option<Section> {
     let mut charts = Vec::new();
     for (i, basins) in molecule.residues.iter().enumerate() {
         charts.extend(maps.get(i).and_then(|residue| map(i, residue)));
-        charts.extend(basin_bars(i, basins));
+        charts.extend(basin_bars(i, basins, maps.get(i).and_then(|residue| residue.thermal_energy)));
     }
     Some(Section {
         id: "molecule",
         title: "The molecule",
         table: String::new(),
-        introduction: "Free energy over φ and ψ of each residue, from the draws of the target chain, and how populated its \
-                       basins are."
-            .into(),
+        introduction:
+            "Free energy over φ and ψ of each residue, from the draws of the target chain, how populated its \
+                       basins are, and what free energy lies between them."
+                .into(),
         figures: charts.into_iter().map(Figure::from).collect(),
     })
 }
@@ -75,7 +76,21 @@ pub fn map(i: usize, residue: &ResidueMap) -> Option<Chart> {
     Some(chart)
 }
 
-fn basin_bars(i: usize, basins: &Basins) -> Option<Chart> {
+/// Free energies of the other basins above the fullest one, in words.
+fn differences(rows: &[(&str, f64, f64)], thermal_energy: Option<f64>) -> Option<String> {
+    let thermal_energy = thermal_energy.filter(|energy| *energy > 0.0)?;
+    let &(fullest, most, its_error) = rows.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let of = |&(basin, share, error): &(&str, f64, f64)| {
+        let energy = thermal_energy * (most / share).ln();
+        // One share grows at the cost of another, so relative errors add; exactly so where there are two basins.
+        let error = thermal_energy * (error / share + its_error / most);
+        format!("{basin} {}", with_error(energy, error))
+    };
+    let others: Vec<String> = rows.iter().filter(|row| row.0 != fullest && row.1 > 0.0).map(of).collect();
+    (!others.is_empty()).then(|| format!(" ΔF from {fullest}, in kJ/mol: {}.", others.join(", ")))
+}
+
+fn basin_bars(i: usize, basins: &Basins, thermal_energy: Option<f64>) -> Option<Chart> {
     let all = basins.all.iter().map(|(basin, p)| (basin.name(), p.share, p.standard_error));
     let rows: Vec<(&str, f64, f64)> = all.filter(|row| row.1.is_finite()).collect();
     let n = rows.len() as f64;
@@ -90,7 +105,10 @@ fn basin_bars(i: usize, basins: &Basins) -> Option<Chart> {
     let mut chart =
         Chart::new(&format!("basins-{i}"), &title, Axis::linear("share of the draws", 0.0, 1.15 * most), y)
             .height(420.0)
-            .caption("With one standard error.")
+            .caption(format!(
+                "Shares with one standard error.{}",
+                differences(&rows, thermal_energy).unwrap_or_default()
+            ))
             .description(words);
     for (k, &(basin, share, error)) in rows.iter().enumerate() {
         let at = n - 1.0 - k as f64;
@@ -100,4 +118,22 @@ fn basin_bars(i: usize, basins: &Basins) -> Option<Chart> {
         chart.tip(share, at, format!("{basin}: {}{error}", percent(share)));
     }
     Some(chart)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two basins at 300 K: ΔF = kT ln(p / q), and its error is that of ln(p / (1 − p)).
+    #[test]
+    fn free_energies_between_basins() {
+        let rows = [("C7ax", 0.1, 0.01), ("C7eq", 0.9, 0.01), ("aL", 0.0, f64::NAN)];
+        let energy: f64 = 2.494 * 9f64.ln();
+        let error = 2.494 * 0.01 / (0.1 * 0.9);
+        let words = differences(&rows, Some(2.494)).unwrap();
+        assert_eq!(words, format!(" ΔF from C7eq, in kJ/mol: C7ax {}.", with_error(energy, error)));
+        assert!(words.contains("5.48 ± 0.28"), "{words}");
+        assert_eq!(differences(&rows, None), None);
+        assert_eq!(differences(&rows[1..], Some(2.494)), None);
+    }
 }
