@@ -5,6 +5,7 @@
 //! are kept depends on their number alone: the same bits for any number of threads and any cut of a run.
 
 use crate::Ensemble;
+use crate::records::MOST_COUNTED;
 use serde::{Deserialize, Serialize};
 
 /// Replicas of the first ladder whose chains are remembered.
@@ -121,6 +122,11 @@ impl LadderTrace {
             && self.energies.as_ref().is_none_or(|e| e.is_sound(chains, ENERGIES))
     }
 
+    /// Whether it can have been made by a ladder that has made so many round trips by now.
+    pub(crate) fn follows(&self, round_trips: u64) -> bool {
+        self.round_trips_before <= round_trips && self.time < MOST_COUNTED
+    }
+
     /// Nothing yet, for one of the ladders of a batch.
     pub fn new(ensemble: &Ensemble, copy: usize) -> Self {
         let (ladder, chains) = (ensemble.first_copy() + copy, ensemble.chains());
@@ -215,6 +221,22 @@ impl RoundTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A file may claim round trips before sampling that the ladder has never made.
+    #[test]
+    fn a_trace_of_another_ladder_is_refused() {
+        let trace = |round_trips_before, time| LadderTrace {
+            time,
+            round_trips_before,
+            replicas: Vec::new(),
+            start: Vec::new(),
+            index: Thinned::new(0, ENTRIES),
+            round_trips: Thinned::new(1, ENTRIES),
+            energies: None,
+        };
+        assert!(trace(3, 9).follows(3) && trace(0, 9).follows(3));
+        assert!(!trace(4, 9).follows(3) && !trace(0, u64::MAX).follows(3));
+    }
 
     #[test]
     fn a_memory_is_bounded_and_even() {

@@ -10,9 +10,7 @@ pub(super) fn specimens() -> Vec<Specimen> {
     let beyond = vec![Hump::new(0.5, vec![0.0; 6], 1.0), Hump::new(0.5, vec![30.0; 6], 1.0)];
     let spike = vec![Hump::new(0.5, vec![0.0; 6], 1.0), Hump::new(0.5, vec![3.0; 6], 0.02)];
     let hole = vec![Hump::new(0.01, vec![0.0; 8], 1.0), Hump::new(0.99, vec![5.0; 8], 0.02)];
-    let on_hill = vec![Hump::new(0.5, vec![0.0; 3], 1.0), Hump::new(0.5, vec![1.0; 3], 0.05)];
     vec![
-        of("spike-on-hill", "½ N(0, 1) + ½ N(1, 0.05), d = 3: a spike on a hill", on_hill, &[0.0, 0.9, 1.0]),
         of("mode-at-30", "½ N(0, 1) + ½ N(30, 1), d = 6", beyond, &[15.0]),
         of("spike", "½ N(0, 1) + ½ N(3, 0.02), d = 6", spike, &[2.8]),
         of("hole", "0.01 N(0, 1) + 0.99 N(5, 0.02), d = 8", hole, &[4.8]),

@@ -8,6 +8,7 @@ pub(super) fn specimens() -> Vec<Specimen> {
         diagonal(),
         unequal(),
         three_widths(),
+        spike_on_hill(),
         corners(),
         ring(),
         light(),
@@ -44,6 +45,13 @@ fn three_widths() -> Specimen {
         Hump::new(0.3, vec![-8.0; 3], 3.0),
     ];
     of_humps("three-widths", "0.4 N(0, 1) + 0.3 N(5, 0.2) + 0.3 N(−8, 3), d = 3", humps, &[-5.0, 0.0, 4.0])
+}
+
+/// One in some 1,300 draws of the hill falls where the spike is denser than it: seldom, but not beyond what a run may see.
+fn spike_on_hill() -> Specimen {
+    let humps = vec![Hump::new(0.5, vec![0.0; 3], 1.0), Hump::new(0.5, vec![1.0; 3], 0.05)];
+    let about = "½ N(0, 1) + ½ N(1, 0.05), d = 3: a spike on a hill";
+    of_humps("spike-on-hill", about, humps, &[0.0, 0.9, 1.0])
 }
 
 fn corners() -> Specimen {

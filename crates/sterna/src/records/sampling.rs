@@ -176,6 +176,7 @@ impl SamplingRecord {
         let index = || ensemble.index.iter();
         let grown = |(now, before): (u64, &u64)| *before <= now;
         self.legs == ensemble.legs()
+            && index().zip(&self.traces).all(|(i, trace)| trace.follows(i.round_trips()))
             && index().map(|i| i.round_trips()).zip(&self.round_trips_before).all(grown)
             && index().map(|i| i.round_trips_of(1)).zip(&self.from_anchor_before).all(grown)
     }
