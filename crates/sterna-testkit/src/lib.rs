@@ -14,6 +14,7 @@ pub mod invariance;
 pub mod ladders;
 pub mod moves;
 pub mod p_values;
+pub mod together;
 pub mod verdict;
 pub mod zoo;
 
@@ -21,6 +22,7 @@ pub use accelerators::check_accelerator;
 pub use between::{BetweenLadder, MixtureTarget};
 pub use invariance::{Statistic, check_invariance};
 pub use ladders::{DiffusedLadder, ExactLadder, GaussianLadder, MixtureLadder};
+pub use together::Together;
 pub use verdict::{Check, Verdict};
 
 /// False-alarm level of a whole suite on a fresh seed, unless a test says otherwise.

@@ -56,6 +56,9 @@ pub enum Error {
     /// A transport could not be made.
     #[error("the transport failed: {0}")]
     Transport(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A run on several processes failed on another one.
+    #[error("{0}")]
+    Elsewhere(String),
     /// The target itself failed and asked to stop.
     #[error("the target failed: {0}")]
     Target(#[source] Box<dyn std::error::Error + Send + Sync>),

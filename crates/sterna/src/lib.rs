@@ -13,6 +13,7 @@ pub mod engine;
 mod ensemble;
 mod error;
 pub mod estimates;
+pub mod exchange;
 pub mod explorer;
 pub mod explorers;
 pub mod fitted;

@@ -12,6 +12,7 @@ use crate::records::{Counts, Draws, SamplingRecord};
 use crate::trace::{LadderTrace, RoundTrace};
 use std::sync::Arc;
 
+mod among;
 mod by_engine;
 mod climbs;
 mod fits;
@@ -59,6 +60,8 @@ pub struct Run {
     /// The reference, where it is fitted.
     reference: Option<reference::Fitted>,
     by_engine: ByEngine,
+    /// What this rank has asked that the others have not been told, where there are others.
+    unsaid: Asked,
     /// How far sampling had come when it was last looked at.
     last_look: Option<(u64, Reached)>,
 }
@@ -126,6 +129,7 @@ impl Run {
             fits: Fits::default(),
             reference,
             by_engine: ByEngine::default(),
+            unsaid: Asked::default(),
             last_look: None,
             settings,
             acceleration,
@@ -167,14 +171,20 @@ impl Run {
         if self.progress.stage == Stage::Climbing {
             return self.climb();
         }
-        let block = self.until_change().min(most);
+        let next = self.until_change();
+        let block = next.min(most);
         let done = self.progress.iteration;
         self.progress.iteration += block;
         self.progress.stage_iterations += block;
         if self.has_engine()? {
             self.advance_by_engine(done, block)?;
         } else {
+            let before = Asked::by(&*self.ladder.sampler.path);
             self.ladder.advance(self.progress.stage, self.reference.is_some(), done, block)?;
+            self.unsaid.add_since(before, &*self.ladder.sampler.path);
+        }
+        if block == next {
+            self.gather_for_change()?;
         }
         self.change()
     }
@@ -229,7 +239,7 @@ impl Run {
             Stage::BurnIn if done == total => self.enter(Stage::Sampling),
             Stage::BurnIn if done == total / 2 && self.reference.is_none() => self.ladder.free_stranded()?,
             Stage::Sampling => {
-                if let Some(reason) = self.ends(done) {
+                if let Some(reason) = self.ends_on_all(done)? {
                     self.finish(reason);
                 }
             }

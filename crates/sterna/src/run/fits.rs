@@ -1,6 +1,7 @@
 //! A run fits an accelerator: samples go to the fit, the path may change to a learned one, and back if that does worse.
 
 use super::ladder::Barrier;
+use super::progress::Asked;
 use super::{Criterion, Run, Stage};
 use crate::Result;
 use crate::acceleration::{Acceleration, CollectRecord, Collected, Fitted, Fitting, PairReport};
@@ -112,7 +113,7 @@ impl Run {
         for shard in shards {
             shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
         }
-        let fitting = fit.begin(collected.clone(), self.fits.fitted.as_ref())?;
+        let fitting = self.begin_on_first(|| fit.begin(collected.clone(), self.fits.fitted.as_ref()))?;
         self.fits.under_way = Some((collected, fitting));
         Ok(())
     }
@@ -120,7 +121,9 @@ impl Run {
     /// The accelerator is made and frozen; a learned path is tuned again.
     pub(super) fn finish_fit(&mut self) -> Result<()> {
         let Some((collected, fitting)) = self.fits.under_way.take() else { return Ok(()) };
+        let before = Asked::by(&*self.ladder.sampler.path);
         let fitted = fitting.finish_on(&*self.ladder.sampler.path)?;
+        self.count_as_first(before)?;
         self.fits.done += 1;
         let (accelerator, path, record) =
             (fitted.accelerator.clone(), fitted.path.clone(), fitted.record.clone());

@@ -4,6 +4,7 @@ use super::{Settings, Stage};
 use crate::acceleration::{Acceleration, CollectRecord};
 use crate::accelerator::Accelerator;
 use crate::ensemble::Ensemble;
+use crate::exchange::{Alone, Exchange, agree, ladders_of};
 use crate::explorer::Tuning;
 use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use crate::path::{AnnealingPath, Points};
@@ -20,6 +21,8 @@ pub(super) struct Ladder {
     pub sampler: Sampler,
     pub barrier: Barrier,
     pub shards: Vec<Shard>,
+    /// Who holds which of them.
+    pub exchange: Arc<dyn Exchange>,
 }
 
 /// λ(β) at each chain of the schedule that it was last measured on.
@@ -110,14 +113,14 @@ impl Ladder {
             accelerator: acceleration.at_start(),
             streams: Streams::new(settings.seed),
         };
-        let shards = Shard::start(&sampler, settings.ensembles, settings.round_iterations)?;
+        let shards = Shard::start(&sampler, settings.ensembles, settings.round_iterations, &Alone)?;
         // Asked of all ladders at once: how they are shared out must not matter.
         if shards.iter().all(|shard| shard.ensemble.is_lost()) {
             let found = look_for_support(&*sampler.path, &sampler.streams, settings.ensembles * chains);
             found
                 .map_err(|none| shards.iter().find_map(|shard| shard.ensemble.bad_start()).unwrap_or(none))?;
         }
-        Ok(Self { sampler, barrier: Barrier::unknown(schedule), shards })
+        Ok(Self { sampler, barrier: Barrier::unknown(schedule), shards, exchange: Arc::new(Alone) })
     }
 
     /// What a run has before climbs have told it where to begin: as few chains as can be, never moved.
@@ -132,7 +135,7 @@ impl Ladder {
         let barrier = Barrier::unknown(schedule.clone());
         let sampler = Sampler { schedule, explorer, path, accelerator: acceleration.at_start(), streams };
         let shards = Shard::unborn(&sampler, settings.ensembles);
-        Ok(Self { sampler, barrier, shards })
+        Ok(Self { sampler, barrier, shards, exchange: Arc::new(Alone) })
     }
 
     /// Replicas drawn anew from the reference of another path, on another schedule.
@@ -140,7 +143,7 @@ impl Ladder {
         let ensembles = self.shards.iter().map(|shard| shard.ensemble.copies()).sum();
         self.adapt(&Tuning::Schedule { from: &self.sampler.schedule.clone(), to: &schedule });
         (self.sampler.path, self.sampler.schedule) = (path, schedule);
-        self.shards = Shard::start(&self.sampler, ensembles, 0)?;
+        self.shards = Shard::start(&self.sampler, ensembles, 0, &*self.exchange)?;
         self.barrier = Barrier::unknown(self.sampler.schedule.clone());
         Ok(())
     }
@@ -177,10 +180,11 @@ impl Ladder {
         self.sampler.path.dim()
     }
 
-    /// So many iterations after `done`, each thread its own ladders; `collects` samples in tuning too, or not.
+    /// So many iterations after `done`, each rank and each thread its own ladders; `collects` samples in tuning too, or not.
     pub fn advance(&mut self, stage: Stage, collects: bool, done: u64, block: u64) -> Result<()> {
         let sampler = &self.sampler;
-        self.shards.par_iter_mut().try_for_each(|shard| -> Result<()> {
+        let own = self.own();
+        let moved = self.shards.par_iter_mut().filter(|shard| shard.is_of(&own)).try_for_each(|shard| {
             let Shard { ensemble, work, tuning, collecting, sampling } = shard;
             let mut nothing = ();
             let out: &mut dyn Recorder = match stage {
@@ -191,7 +195,8 @@ impl Ladder {
                 Stage::Climbing | Stage::Fitting | Stage::BurnIn | Stage::Finished => &mut nothing,
             };
             (done + 1..=done + block).try_for_each(|t| iterate(t, ensemble, sampler, work, out))
-        })
+        });
+        agree(&*self.exchange, moved)
     }
 
     /// No replica may stay where it started for want of moves: checked after each round, and halfway through burn-in.
@@ -286,7 +291,7 @@ impl Ladder {
     }
 
     /// The same ladders, cut for the threads that there are now.
-    pub fn share_out(shards: Vec<Shard>, ensembles: usize) -> Vec<Shard> {
+    pub fn share_out(shards: Vec<Shard>, ensembles: usize, exchange: &dyn Exchange) -> Vec<Shard> {
         let mut shards = shards.into_iter();
         let mut all = shards.next().expect("there is at least one ladder");
         for shard in shards {
@@ -297,7 +302,8 @@ impl Ladder {
                 all.append(more);
             }
         }
-        parts(ensembles)
+        parts(ensembles, exchange)
+            .into_iter()
             .map(|copies| {
                 let rest = Shard {
                     ensemble: all.ensemble.split_off(copies),
@@ -316,7 +322,12 @@ impl Ladder {
 
 impl Shard {
     /// Ladders drawn from the reference, cut for the threads that there are.
-    fn start(sampler: &Sampler, ensembles: usize, round_iterations: u64) -> Result<Vec<Self>> {
+    fn start(
+        sampler: &Sampler,
+        ensembles: usize,
+        round_iterations: u64,
+        exchange: &dyn Exchange,
+    ) -> Result<Vec<Self>> {
         let mut first = 0;
         let start = |copies| {
             let Sampler { path, streams, schedule, .. } = sampler;
@@ -324,7 +335,7 @@ impl Shard {
             first += copies;
             Ok(Self::around(ensemble, round_iterations))
         };
-        parts(ensembles).map(start).collect()
+        parts(ensembles, exchange).into_iter().map(start).collect()
     }
 
     /// Ladders without a density: nothing has been asked of the target yet.
@@ -335,7 +346,7 @@ impl Shard {
             first += copies;
             Self::around(ensemble, 0)
         };
-        parts(ensembles).map(unborn).collect()
+        parts(ensembles, &Alone).into_iter().map(unborn).collect()
     }
 
     fn around(ensemble: Ensemble, round_iterations: u64) -> Self {
@@ -350,10 +361,13 @@ impl Shard {
     }
 }
 
-/// How many ladders each thread advances.
-fn parts(ensembles: usize) -> impl Iterator<Item = usize> {
-    let parts = rayon::current_num_threads().min(ensembles);
-    (0..parts).map(move |part| ensembles * (part + 1) / parts - ensembles * part / parts)
+/// How many ladders each thread advances; those of other ranks stay in one piece before, and one after.
+fn parts(ensembles: usize, exchange: &dyn Exchange) -> Vec<usize> {
+    let own = ladders_of(exchange.rank(), exchange.ranks(), ensembles);
+    let parts = rayon::current_num_threads().min(own.len());
+    let of_threads = (0..parts).map(|part| own.len() * (part + 1) / parts - own.len() * part / parts);
+    let all = [own.start].into_iter().chain(of_threads).chain([ensembles - own.end]);
+    all.filter(|copies| *copies > 0).collect()
 }
 
 /// Two records of one iteration.

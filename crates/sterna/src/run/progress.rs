@@ -80,8 +80,15 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    fn by(path: &dyn AnnealingPath) -> Self {
+    pub fn by(path: &dyn AnnealingPath) -> Self {
         Self { target: path.evaluations(), network: path.network_evaluations() }
+    }
+
+    /// Adds what a path was asked since.
+    pub fn add_since(&mut self, before: Self, path: &dyn AnnealingPath) {
+        let now = Self::by(path);
+        self.target += now.target - before.target;
+        self.network += now.network - before.network;
     }
 }
 
@@ -128,6 +135,12 @@ impl Tally {
     /// All that had been asked when the present path was taken up.
     pub fn before(&self) -> Asked {
         self.before
+    }
+
+    /// What other ranks have asked.
+    pub fn add_elsewhere(&mut self, asked: Asked) {
+        self.before.target += asked.target;
+        self.before.network += asked.network;
     }
 
     /// What an engine has asked.

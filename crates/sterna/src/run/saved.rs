@@ -6,11 +6,12 @@
 use super::by_engine::ByEngine;
 use super::fits::{Fits, PlainStage};
 use super::ladder::{Barrier, Ladder, Shard};
-use super::progress::Progress;
+use super::progress::{Asked, Progress};
 use super::{Run, Settings, Stage, reference};
 use crate::acceleration::{Acceleration, Collected, FitReport, Fitted};
 use crate::accelerators::Identity;
 use crate::error::BadState;
+use crate::exchange::Alone;
 use crate::iteration::Sampler;
 use crate::path::AnnealingPath;
 use crate::paths::Geometric;
@@ -155,9 +156,10 @@ impl Run {
         };
         let mut progress = state.progress;
         progress.asked.resume(&*sampler.path);
-        let shards = Ladder::share_out(state.shards, settings.ensembles);
+        let shards = Ladder::share_out(state.shards, settings.ensembles, &Alone);
         let mut run = Self {
-            ladder: Ladder { sampler, barrier: state.barrier, shards },
+            ladder: Ladder { sampler, barrier: state.barrier, shards, exchange: Arc::new(Alone) },
+            unsaid: Asked::default(),
             by_engine: ByEngine { replaced: state.engine_replaced, ..ByEngine::default() },
             last_look: None,
             first_path: given,
@@ -253,7 +255,7 @@ impl Fits {
 }
 
 /// What a finished fit made. One that failed left no record: swaps are plain.
-fn rebuild(acceleration: &Acceleration, record: Vec<u8>) -> Result<Fitted> {
+pub(super) fn rebuild(acceleration: &Acceleration, record: Vec<u8>) -> Result<Fitted> {
     match acceleration {
         Acceleration::Fitted(fit) if !record.is_empty() => fit.rebuild(&record),
         _ => Ok(Fitted {

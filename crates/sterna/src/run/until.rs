@@ -119,6 +119,12 @@ impl Run {
         most.is_some_and(|most| self.asked().target >= most)
     }
 
+    /// Whether sampling may end after so many iterations.
+    pub(super) fn is_looked_at(&self, done: u64) -> bool {
+        let look = self.settings.until.is_some() && done > 0 && next_look(done - 1) == done;
+        look || done == self.settings.iterations
+    }
+
     /// Why sampling ends now, if it does.
     pub(super) fn ends(&mut self, done: u64) -> Option<StoppedBy> {
         if let Some(until) = self.settings.until.clone().filter(|_| done > 0 && next_look(done - 1) == done) {

@@ -1,6 +1,7 @@
 //! Tests of what `sterna` offers, one module per subject, in one binary.
 
 mod accelerators;
+mod among;
 mod auto;
 mod bad_input;
 mod calibration;

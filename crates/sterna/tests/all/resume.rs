@@ -12,7 +12,7 @@ use sterna::targets::{Gmm, Normal};
 use sterna::{Batch, Error, Evaluation, Result, Target};
 
 /// All that a run answers, as text: every number is printed so that it reads back as itself.
-fn answers(run: &Run) -> String {
+pub(super) fn answers(run: &Run) -> String {
     let draws: Vec<_> = run.records().flat_map(|r| &r.draws).collect();
     let trips: Vec<_> = run.records().flat_map(|r| &r.round_trips).collect();
     format!("{:?} {draws:?} {trips:?} {:?}", run.results(), run.fit_report())
@@ -107,7 +107,7 @@ impl Fitting for Steps {
     }
 }
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     Settings {
         explorer: std::sync::Arc::new(Hmc {
             step_size: StepSize::Adapt { acceptance: 0.9 },
@@ -145,16 +145,16 @@ fn parts(kind: usize) -> (Arc<dyn AnnealingPath>, Acceleration) {
     }
 }
 
-fn on<T: Send>(threads: usize, job: impl FnOnce() -> T + Send) -> T {
+pub(super) fn on<T: Send>(threads: usize, job: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(job)
 }
 
-fn start(kind: usize, settings: Settings) -> Run {
+pub(super) fn start(kind: usize, settings: Settings) -> Run {
     let (path, acceleration) = parts(kind);
     Run::accelerated(path, settings, acceleration).unwrap()
 }
 
-fn restore(kind: usize, settings: Settings, saved: &[u8]) -> Result<Run> {
+pub(super) fn restore(kind: usize, settings: Settings, saved: &[u8]) -> Result<Run> {
     let (path, acceleration) = parts(kind);
     Run::restore(path, settings, acceleration, saved)
 }
