@@ -256,8 +256,11 @@ class Run:
 
     @property
     def sample_stats(self) -> dict[str, npt.NDArray[Any]]:
-        """Log density (``lp``), replica and further numbers of each draw: arrays of ladder × draw."""
-        return self._groups()["sample_stats"]
+        """Log density (``lp``), replica, ``acceptance_rate``, ``diverging`` and more of each draw: arrays of ladder × draw."""
+        found = dict(self._groups()["sample_stats"])
+        if "diverging" in found:
+            found["diverging"] = found["diverging"].astype(bool)
+        return found
 
     def table(self) -> pandas.DataFrame:
         """Mean, sd, quantiles, error, effective draws and R-hat of each parameter and observable, as a table of pandas."""

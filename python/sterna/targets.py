@@ -12,15 +12,21 @@ from ._target import Target, configured
 __all__ = [
     "alanine_dipeptide",
     "banana",
+    "correlated_normal",
     "dw4",
+    "eggbox",
     "funnel",
     "galaxies",
     "gmm",
     "library",
+    "log_gamma",
     "many_well",
     "molecule",
     "mrna",
     "normal",
+    "rosenbrock",
+    "shells",
+    "spike_slab",
     "stan",
 ]
 
@@ -77,6 +83,36 @@ def mrna() -> Target:
 def galaxies() -> Target:
     """A mixture of normals for velocities of galaxies, with labels that switch."""
     return _built_in("galaxies")
+
+
+def shells(dim: int | None = None) -> Target:
+    """Two Gaussian shells in a box."""
+    return _built_in("shells", dim=dim)
+
+
+def eggbox() -> Target:
+    """Equal narrow peaks in a regular pattern in a square."""
+    return _built_in("eggbox")
+
+
+def log_gamma(dim: int | None = None) -> Target:
+    """Four modes with heavy tails in a box."""
+    return _built_in("log-gamma", dim=dim)
+
+
+def rosenbrock(dim: int | None = None) -> Target:
+    """Curved valleys in pairs of coordinates, in a box."""
+    return _built_in("rosenbrock", dim=dim)
+
+
+def correlated_normal(dim: int | None = None) -> Target:
+    """A normal whose coordinates all have the correlation 0.4, in a box."""
+    return _built_in("correlated-normal", dim=dim)
+
+
+def spike_slab(dim: int | None = None) -> Target:
+    """Two normals with equal weights, one ten times narrower, in a box."""
+    return _built_in("spike-slab", dim=dim)
 
 
 def alanine_dipeptide(*, temperature: float | None = None) -> Target:

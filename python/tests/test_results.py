@@ -26,6 +26,11 @@ def test_numbers(run):
     assert run.draws["theta"].shape == (ladders, draws, 2)
     stats = run.sample_stats
     assert stats["lp"].shape == (ladders, draws) and stats["replica"].dtype == np.int64
+    # What the moves before each draw did, NaN where a lone pair swapped without any; over all of them, the mean that the
+    # summary has for the target's chain.
+    target = run.summary["legs"][0]["chains"] - 1
+    assert stats["diverging"].dtype == bool and not stats["diverging"].any()
+    assert np.nanmean(stats["acceptance_rate"]) == pytest.approx(run.summary["explorer"]["acceptance"][target], abs=1e-6)
     x = np.concatenate([run.draws["mu"][..., None], run.draws["theta"]], axis=2).reshape(-1, 3)
     np.testing.assert_allclose(stats["lp"].ravel(), humps(x)[0], rtol=1e-12)
 
@@ -37,6 +42,7 @@ def test_arviz(run):
     assert data["posterior"]["theta"].dims[:2] == ("chain", "draw")
     np.testing.assert_array_equal(data["posterior"]["mu"].values, run.draws["mu"])
     assert data["sample_stats"]["lp"].shape == run.draws["mu"].shape and "step_size" in data["sample_stats"]
+    assert data["sample_stats"]["diverging"].dtype == bool and data["sample_stats"]["acceptance_rate"].max() <= 1
     tempering = data["tempering"]
     assert len(tempering["schedule"]) == run.summary["chains"] == len(tempering["rejection_rates"]) + 1
     with warnings.catch_warnings():
@@ -51,6 +57,19 @@ def test_the_file_says_the_same(run):
     netcdf = pytest.importorskip("netCDF4")
     with netcdf.Dataset(run.folder / "draws.nc") as file:
         np.testing.assert_array_equal(file["posterior/theta"][:], run.draws["theta"])
+        assert set(file["sample_stats"].variables) >= {"lp", "replica", "acceptance_rate", "diverging"}
+
+
+def test_moves_that_diverge_are_told():
+    def holed(x):
+        log_density, score = humps(x)
+        return np.where(x[:, 0] > 1.5, np.nan, log_density), score
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = sterna.sample(sterna.from_pyfunc(2, holed, score=True), **SHORT)
+    share = run.sample_stats["diverging"].mean()
+    assert 0 < share < 1 and (run.sample_stats["acceptance_rate"][run.sample_stats["diverging"]] < 1).all()
 
 
 def test_pandas(run):

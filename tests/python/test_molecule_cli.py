@@ -276,3 +276,12 @@ def test_a_molecule_from_files_resumes_with_the_same_bits(tmp_path):
     assert done.returncode == 0, done.stderr
     for name in ("draws.nc", "trajectory-0-1.dcd", "trajectory-3-0.dcd", "phi_psi.json"):
         assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_the_report_shows_angles_and_no_cartesian_coordinates(run):
+    page = (run[0] / "report.html").read_text()
+    for chart in ("traces", "ranks", "autocorrelations", "pair-plot", "marginal-0", "phi-psi-0", "basins-0"):
+        assert f'id="{chart}"' in page, chart
+    for name in ("φ", "ψ", "ω 1", "ω 2", "dihedral 0 1 4 6", "distance 5 17, nm"):
+        assert f">{name}</option>" in page, name
+    assert "oordinate 0" not in page and "x[0]" not in page and "Could not be read" not in page

@@ -207,6 +207,18 @@ def test_bad_files_are_no_reason_to_fall_over(runs, tmp_path, name):
         (folder / file).write_bytes(content)
 
 
+def test_runs_side_by_side(runs, tmp_path):
+    page = tmp_path / "compare.html"
+    done = sterna("compare", *(runs / name for name in RUNS), "--out", page)
+    assert done.returncode == 0 and all(name in done.stdout for name in RUNS), done.stderr
+    text = page.read_text()
+    assert "different targets" in text and "://" not in text and "NaN" not in text and "{{" not in text
+    shown = browse(page, tmp_path, "--dump-dom", width=390)
+    assert "CONSOLE" not in shown.stderr and all(f'id="{chart}"' in shown.stdout for chart in ("log-z", "efficiency", "barriers"))
+    done = sterna("compare", runs / "plain", tmp_path, "--out", page)
+    assert done.returncode == 2 and "summary.json" in done.stderr
+
+
 def test_report_of_nothing_is_an_error(tmp_path):
     done = sterna("report", tmp_path)
     assert done.returncode == 2 and str(tmp_path) in done.stderr and "summary.json" in done.stderr

@@ -47,6 +47,8 @@ def test_tables_fit(run, tmp_path, columns):
     done = with_columns(columns, "resume", run[0])
     assert done.returncode == 0 and not too_long(done.stdout, columns), done.stdout
     assert "round trips" in done.stdout
+    done = with_columns(columns, "compare", run[0], run[0], "--out", tmp_path / "two.html")
+    assert done.returncode == 0 and not too_long(done.stdout, columns), done.stdout
 
 
 def test_eighty_columns_need_no_second_lines(run):
@@ -88,12 +90,14 @@ def test_json_of_every_command(run, tmp_path):
             "resume": ["resume", run[0]],
             "watch": ["watch", run[0]],
             "init": ["init", "stan", tmp_path / "stan.toml"],
+            "compare": ["compare", run[0], run[0], "--out", tmp_path / "two.html"],
         }.items()
     }
     assert {"library", "stan", "molecule"} < {target["kind"] for target in found["targets"]}
     assert found["verify"]["sound"] and found["verify"]["checks"] > 10 and found["verify"]["violations"] == []
     assert found["evaluate"]["log_density"] == [pytest.approx(0.0, abs=10)]
     assert found["report"]["report"].endswith("report.html") and found["watch"]["ended"] == "finished"
+    assert [one["log_z"] for one in found["compare"]["runs"]] == 2 * [found["resume"]["log_z"]["bar"]]
     assert found["resume"]["finished"] and found["init"]["written"].endswith("stan.toml")
 
 

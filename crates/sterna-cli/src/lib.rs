@@ -3,19 +3,21 @@
 mod manual;
 mod print;
 mod progress;
+mod ranks;
 mod reproduce;
 mod terminal;
 mod zoo;
 
 use clap::{Args, Parser, Subcommand};
 use progress::Bar;
+use ranks::Ranks;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use sterna_run::alarms::Verdict;
 use sterna_run::config::Until;
-use sterna_run::{Config, JobError, Summary, job};
+use sterna_run::{Config, Job, JobError, Summary, job};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,6 +28,7 @@ Examples:
   sterna resume runs/mine --set run.until.ess=5000
   sterna watch runs/mine                       its progress, from another shell
   sterna report runs/mine                      write runs/mine/report.html again
+  sterna compare runs/a runs/b                 runs side by side: log Z, draws for their cost, barriers
   sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
   sterna init stan my.toml                     a config to begin with
@@ -93,6 +96,15 @@ enum Command {
         /// Print this one chart as SVG instead, for slides and papers
         #[arg(long, value_name = "ID")]
         chart: Option<String>,
+    },
+    /// Runs side by side, on the terminal and on one page: log Z, effective draws for their cost, barriers
+    Compare {
+        /// Their folders
+        #[arg(required = true)]
+        folders: Vec<PathBuf>,
+        /// The page to write
+        #[arg(long, default_value = "compare.html")]
+        out: PathBuf,
     },
     /// The paper's tables and figures: ours beside the printed ones
     Reproduce(ReproduceArgs),
@@ -210,6 +222,9 @@ struct ZooArgs {
     /// Run again what is there already
     #[arg(long)]
     again: bool,
+    /// Folder for the summary, draws and weights of each run
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
 }
 
 /// Runs the program: 0 well, 1 the run failed, 2 the input was wrong, 3 the results are unsound and that was not to be.
@@ -230,9 +245,15 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
     let voice = cli.voice;
     let outcome = match cli.command {
-        Command::Run(arguments) => return ended(run(&arguments, voice), arguments.strict),
+        Command::Run(arguments) => {
+            let work = |ranks: &Ranks, voice| run(&arguments, ranks, voice);
+            return ranks::on_all(voice, work, |outcome| ended(outcome, arguments.strict));
+        }
         Command::ProbeLibrary { library, symbol, dim } => sterna_run::library::probe(&library, &symbol, dim),
-        Command::Resume(arguments) => return ended(resume(&arguments, voice), arguments.strict),
+        Command::Resume(arguments) => {
+            let work = |ranks: &Ranks, voice| resume(&arguments, ranks, voice);
+            return ranks::on_all(voice, work, |outcome| ended(outcome, arguments.strict));
+        }
         Command::Init { kind, file } => init(&kind, file, voice),
         Command::Targets => {
             if voice.json {
@@ -254,6 +275,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Verify { config } => return verify(&config, voice),
         Command::Watch { folder } => progress::watch(&folder, voice),
         Command::Report { folder, chart } => report(&folder, chart.as_deref(), voice),
+        Command::Compare { folders, out } => compare(&folders, &out, voice),
         Command::Zoo(arguments) => return zoo::zoo(&arguments, voice),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments, voice),
         Command::MeasureCell { folder, transport } => reproduce::measure_cell(&folder, transport.as_deref()),
@@ -353,7 +375,7 @@ fn pairs<'a>(overrides: &'a [String], example: &str) -> Result<Vec<(&'a str, &'a
     overrides.iter().map(pair).collect()
 }
 
-fn run(arguments: &RunArgs, voice: Voice) -> Result<Verdict, JobError> {
+fn run(arguments: &RunArgs, ranks: &Ranks, voice: Voice) -> Result<Verdict, JobError> {
     let demo = arguments.config.is_none() && arguments.overrides.is_empty();
     let overrides = pairs(&arguments.overrides, "chains.count=10")?;
     let mut config = match &arguments.config {
@@ -367,13 +389,17 @@ fn run(arguments: &RunArgs, voice: Voice) -> Result<Verdict, JobError> {
     if demo && !voice.json && !voice.quiet {
         print::demo_introduction(&config);
     }
-    let mut bar = Bar::new(voice.quiet);
-    let summary = job::run(&config, &folder, &mut bar);
+    if let Some(note) = ranks.note(config.chains.ensembles).filter(|_| !voice.quiet) {
+        eprintln!("note: {note}");
+    }
+    let mut bar = Bar::among(voice.quiet, ranks, &folder);
+    let problem = config.problem()?.among(ranks.exchange.clone());
+    let summary = Job::new(problem, config, &folder)?.run(&mut bar);
     bar.finish();
     show(summary?, folder, voice)
 }
 
-fn resume(arguments: &ResumeArgs, voice: Voice) -> Result<Verdict, JobError> {
+fn resume(arguments: &ResumeArgs, ranks: &Ranks, voice: Voice) -> Result<Verdict, JobError> {
     if !sterna_run::checkpoint::has_begun(&arguments.folder) {
         let folder = arguments.folder.display();
         return Err(JobError::Config(format!(
@@ -385,8 +411,10 @@ fn resume(arguments: &ResumeArgs, voice: Voice) -> Result<Verdict, JobError> {
         until: other_goals(arguments)?,
         threads: arguments.threads,
     };
-    let mut bar = Bar::new(voice.quiet);
-    let summary = job::resume(&arguments.folder, &changes, &mut bar);
+    let folder = &arguments.folder;
+    let mut bar = Bar::among(voice.quiet, ranks, folder);
+    let summary =
+        Job::resume(job::problem_in(folder)?.among(ranks.exchange.clone()), folder, &changes)?.run(&mut bar);
     bar.finish();
     show(summary?, arguments.folder.clone(), voice)
 }
@@ -430,6 +458,18 @@ fn report(folder: &Path, chart: Option<&str>, voice: Voice) -> Result<(), JobErr
         println!("{}", serde_json::json!({"chart": id, "svg": drawing}));
     } else {
         print!("{drawing}");
+    }
+    Ok(())
+}
+
+fn compare(folders: &[PathBuf], out: &Path, voice: Voice) -> Result<(), JobError> {
+    let runs = sterna_run::compare::read(folders)?;
+    sterna_run::files::write_whole(out, sterna_run::compare::page(&runs).as_bytes())?;
+    if voice.json {
+        println!("{:#}", serde_json::json!({"runs": runs, "page": out}));
+    } else if !voice.quiet {
+        print::compared(&runs);
+        println!("\n{}", out.display());
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use std::path::Path;
 use sterna_run::alarms::{Class, Verdict};
 use sterna_run::chemistry::{Molecule, Population};
+use sterna_run::compare::{Compared, HEADER};
 use sterna_run::config::{Config, TargetKind};
 use sterna_run::payoff::{BreakEven, Payoff, Seen};
 use sterna_run::reproduce::Outcome;
@@ -53,6 +54,16 @@ pub fn targets() {
     println!("{}", terminal::show(&rows));
     let hint = "`sterna init KIND` writes a config for one of them, with all that can be said in it.";
     println!("\n{}", paragraph(hint));
+}
+
+/// Runs side by side.
+pub fn compared(runs: &[Compared]) {
+    let mut rows = table(&HEADER);
+    runs.iter().for_each(|run| {
+        rows.add_row(run.row());
+    });
+    align_right(&mut rows, 2..HEADER.len());
+    println!("{}", terminal::show(&rows));
 }
 
 /// The same for programs.

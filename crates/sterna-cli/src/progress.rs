@@ -1,5 +1,6 @@
 //! Progress on stderr: one line that changes on a terminal, a line now and then when piped.
 
+use crate::ranks::Ranks;
 use crate::{Voice, print};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -18,6 +19,7 @@ pub struct Bar {
     last_line: Instant,
     clock: StageClock,
     stop: Arc<AtomicBool>,
+    ranks: Option<Ranks>,
 }
 
 impl Bar {
@@ -29,19 +31,31 @@ impl Bar {
             last_line: Instant::now(),
             clock: StageClock::default(),
             stop: Arc::new(AtomicBool::new(false)),
+            ranks: None,
         }
     }
 
-    /// A line whose run stops on Ctrl-C.
+    /// A line whose work stops on Ctrl-C.
     pub fn new(silent: bool) -> Self {
-        let bar = Self::watching(silent);
-        let flag = bar.stop.clone();
+        Self::among(silent, &Ranks::alone(), Path::new(""))
+    }
+
+    /// The same for a run in a folder, on any of its ranks.
+    pub fn among(silent: bool, ranks: &Ranks, folder: &Path) -> Self {
+        let bar = Self { ranks: Some(ranks.clone()), ..Self::watching(silent) };
+        let (flag, ranks, folder) = (bar.stop.clone(), ranks.clone(), folder.to_owned());
         // The second Ctrl-C stops at once.
         let handler = move || {
+            if ranks.are_over() {
+                return;
+            }
+            ranks.mind_the_fallen(&folder);
             if flag.swap(true, Ordering::SeqCst) {
                 std::process::exit(1);
             }
-            eprintln!("\nstopping after this block of iterations; Ctrl-C again stops at once");
+            if ranks.is_first() {
+                eprintln!("\nstopping after this block of iterations; Ctrl-C again stops at once");
+            }
         };
         // Without a handler Ctrl-C stops at once, which is no reason not to run.
         let _ = ctrlc::set_handler(handler);
@@ -92,7 +106,7 @@ impl Observer for Bar {
     }
 
     fn should_stop(&self) -> bool {
-        self.stop.load(Ordering::SeqCst)
+        self.stop.load(Ordering::SeqCst) || self.ranks.as_ref().is_some_and(Ranks::is_asked_to_stop)
     }
 }
 

@@ -17,6 +17,7 @@ pub fn zoo(arguments: &ZooArgs, voice: Voice) -> ExitCode {
         jobs: arguments.jobs.unwrap_or(cores),
         out: arguments.out.clone(),
         again: arguments.again,
+        keep: arguments.keep.clone(),
     };
     let results = match run(&request, &Lines { silent: voice.quiet || voice.json }) {
         Ok(results) => results,

@@ -6,7 +6,7 @@
 //! ```text
 //! /                 attributes
 //!   posterior/      x (chain, draw, x_dim_0)            coordinates chain, draw, x_dim_0
-//!   sample_stats/   lp, replica, … (chain, draw)        coordinates chain, draw
+//!   sample_stats/   lp, replica, acceptance_rate, diverging, … (chain, draw)
 //! ```
 //!
 //! Where parameters have names, `posterior` has a variable for each of them in place of `x`, as ArviZ's users expect: `mu`
@@ -35,13 +35,15 @@ use crate::files::replace;
 use crate::problem::{Constrain, Observable, Parameter};
 use named::Named;
 use rust_hdf5::{H5File, H5Group, Hdf5Error};
-use variable::{Variable, describe, widen, write_scale, write_statistic};
+use variable::{Variable, describe, truths, widen, write_scale, write_statistic};
 
 const CHAIN: &str = "chain";
 const DRAW: &str = "draw";
 const X_DIM: &str = "x_dim_0";
 const LP: &str = "lp";
 const REPLICA: &str = "replica";
+const ACCEPTANCE: &str = "acceptance_rate";
+const DIVERGING: &str = "diverging";
 
 /// Draws of one ensemble's target chain.
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +153,7 @@ pub struct DrawsFile<'a> {
     pub values: Option<&'a dyn Constrain>,
     /// Functions of a draw, in `posterior` as well.
     pub observables: &'a [Observable],
-    /// Beyond `lp` and `replica`.
+    /// Beyond `lp` and `replica`, and of draws on disk `acceptance_rate` and `diverging`.
     pub statistics: Vec<Statistic<'a>>,
     /// On the file and on both groups, after those that name this library.
     pub attributes: Vec<(String, Attribute)>,
@@ -248,7 +250,7 @@ impl<'a> DrawsFile<'a> {
             return Err(DrawsFileError::Parameters { found: 0, expected: values });
         }
         for (i, Statistic { name, values }) in self.statistics.iter().enumerate() {
-            let taken = [CHAIN, DRAW, LP, REPLICA].contains(&name.as_str())
+            let taken = [CHAIN, DRAW, LP, REPLICA, ACCEPTANCE, DIVERGING].contains(&name.as_str())
                 || self.statistics[..i].iter().any(|other| other.name == *name);
             if taken || !is_name(name) {
                 return Err(DrawsFileError::Name { name: name.clone(), taken });
@@ -320,6 +322,9 @@ impl<'a> DrawsFile<'a> {
             })?;
         }
         describe(&replica.dataset, "replica on the target chain")?;
+        if let Some(stored) = self.stored {
+            write_moves(&sample_stats, stored, [&chain, &draw])?;
+        }
         for Statistic { name, values } in &self.statistics {
             write_statistic(&sample_stats, name, values, [&chain, &draw])?;
         }
@@ -351,6 +356,22 @@ impl<'a> DrawsFile<'a> {
         }
         Ok(())
     }
+}
+
+/// What the local moves before each draw did.
+fn write_moves(
+    group: &H5Group,
+    stored: &StoredDraws,
+    scales: [&rust_hdf5::H5Dataset; 2],
+) -> Result<(), Hdf5Error> {
+    let acceptance = Variable::create::<f64>(group, ACCEPTANCE, &scales)?;
+    let diverging = truths(group, DIVERGING, &scales)?;
+    for i in 0..stored.ensembles() {
+        acceptance.write(i, |rows| Ok(stored.acceptance(i, rows)?.into_iter().map(f64::from).collect()))?;
+        diverging.write(i, |rows| Ok(stored.diverging(i, rows)?.into_iter().map(i64::from).collect()))?;
+    }
+    describe(&acceptance.dataset, "mean acceptance of the local moves on the target chain before the draw")?;
+    describe(&diverging.dataset, "whether one of them came to a point at which the log density is no number")
 }
 
 /// Whether all readers can take this for a variable's name.

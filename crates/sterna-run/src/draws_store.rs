@@ -1,6 +1,7 @@
 //! `checkpoint/draws`: all draws so far, in pieces that are only ever appended.
 //!
-//! A piece is its number of draws, a checksum, and for each ensemble points, log densities and replicas.
+//! A piece is its number of draws, a checksum, and for each ensemble points, log densities, replicas, acceptances and
+//! whether moves diverged.
 //! A checkpoint says how many bytes belong to it: what a crash left behind them is cut off.
 
 use crate::error::JobError;
@@ -90,7 +91,12 @@ impl StoredDraws {
 
     /// Bytes of one draw in all ensembles.
     fn draw_bytes(&self) -> u64 {
-        (self.ensembles * (8 * self.dim + 8 + 4)) as u64
+        (self.ensembles * self.width()) as u64
+    }
+
+    /// Bytes of one draw in an ensemble: point, log density, replica, acceptance, divergence.
+    fn width(&self) -> usize {
+        8 * self.dim + 8 + 4 + 4 + 1
     }
 
     fn note(&mut self, draws: usize, length: u64) {
@@ -124,6 +130,8 @@ impl StoredDraws {
         for draws in draws {
             draws.x.iter().chain(&draws.log_density).for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
             draws.replica.iter().for_each(|r| bytes.extend_from_slice(&r.to_le_bytes()));
+            draws.acceptance.iter().for_each(|a| bytes.extend_from_slice(&a.to_le_bytes()));
+            bytes.extend(draws.diverging.iter().map(|&d| u8::from(d)));
         }
         let mut header = (count as u64).to_le_bytes().to_vec();
         header.extend_from_slice(&checksum(&bytes).to_le_bytes());
@@ -160,7 +168,19 @@ impl StoredDraws {
         Ok(bytes.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
     }
 
-    /// What alarms are judged by, and what chemists look at: all draws of a molecule, and of other targets at
+    /// Mean acceptances of the local moves before some draws of an ensemble.
+    pub fn acceptance(&self, ensemble: usize, draws: Range<usize>) -> io::Result<Vec<f32>> {
+        let bytes = self.read(ensemble, draws, 8 * self.dim + 12, 4)?;
+        Ok(bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect())
+    }
+
+    /// Whether those moves came to a point at which the log density is no number.
+    pub fn diverging(&self, ensemble: usize, draws: Range<usize>) -> io::Result<Vec<bool>> {
+        let bytes = self.read(ensemble, draws, 8 * self.dim + 16, 1)?;
+        Ok(bytes.iter().map(|&b| b > 0).collect())
+    }
+
+    /// Points, log densities and replicas: what alarms are judged by, and what chemists look at: all draws of a molecule, and of other targets at
     /// most 2¹⁷, evenly spread.
     pub fn judged(&self, problem: &Problem) -> Result<Vec<Draws>, JobError> {
         let most = if problem.molecule.is_some() { usize::MAX } else { MOST_JUDGED };
@@ -200,7 +220,7 @@ impl StoredDraws {
             let length = piece.draws.len();
             let from = wanted.start.max(piece.draws.start) - piece.draws.start;
             let to = wanted.end.min(piece.draws.end) - piece.draws.start;
-            let ensemble_bytes = length * (8 * self.dim + 12);
+            let ensemble_bytes = length * self.width();
             let at = piece.offset as usize + ensemble * ensemble_bytes + length * before + from * width;
             let size = (to - from) * width;
             read_at(&self.file, &mut out[done..done + size], at as u64)?;
@@ -220,6 +240,8 @@ mod tests {
             x: (0..count * dim).map(|i| seed + i as f64).collect(),
             log_density: (0..count).map(|i| -seed * i as f64).collect(),
             replica: (0..count as u32).collect(),
+            acceptance: (0..count).map(|i| seed as f32 / (i + 1) as f32).collect(),
+            diverging: (0..count).map(|i| i % 2 == 1).collect(),
         }
     }
 
@@ -241,6 +263,8 @@ mod tests {
         }
         assert_eq!(*store.log_density(0, 3..6).unwrap(), [-0.0, -0.0, -7.0]);
         assert_eq!(store.replica(1, 1..6).unwrap(), [1, 2, 0, 0, 1]);
+        assert_eq!(store.acceptance(0, 2..6).unwrap(), [0.5 / 3.0, 100.0, 7.0, 3.5]);
+        assert_eq!(store.diverging(1, 1..6).unwrap(), [true, false, false, false, true]);
 
         // What was written after a checkpoint is forgotten; what was edited or lost is refused.
         let bytes = store.bytes();

@@ -132,6 +132,7 @@ fn key_of(setting: &str) -> &str {
         "Settings.thin" => "run.thin",
         "Settings.burn_in" => "run.burn_in",
         "Target.dim" => "target.dim",
+        "Run.engine" => "run.device",
         "Parameter.size" => "parameters.size",
         "Parameter.support" => "parameters.support",
         "Parameter.prior" => "parameters.prior",

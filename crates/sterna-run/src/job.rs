@@ -3,6 +3,7 @@
 mod before;
 mod finished;
 mod folder;
+mod ranks;
 mod threads;
 mod work;
 
@@ -19,10 +20,11 @@ use crate::error::JobError;
 use crate::molecules;
 use crate::problem::Problem;
 use crate::progress::Goals;
-use crate::summary::Summary;
+use crate::summary::{Summary, Times};
 use crate::trial;
 use before::Before;
-use folder::Folder;
+use folder::{Folder, outcome};
+use ranks::{agreed, together};
 use rayon::ThreadPool;
 use serde_json::json;
 use std::fs;
@@ -30,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use sterna::engine::MakeEngine;
+use sterna::exchange::Alone;
 use sterna::records::Draws;
 use sterna::run::{Run, Stage};
 use work::Work;
@@ -157,33 +160,42 @@ impl Job {
     /// A new run; nothing is written yet.
     pub fn new(problem: Problem, config: Config, folder: impl Into<PathBuf>) -> Result<Self, JobError> {
         let folder = folder.into();
-        let job = Self::planned(problem, config, folder, None)?;
-        if checkpoint::is_taken(&job.folder) {
-            let folder = job.folder.display();
-            return Err(JobError::Config(format!(
-                "{folder} holds a run already: go on with `sterna resume {folder}`, or choose another folder with --out"
-            )));
-        }
-        Ok(job)
+        together(&*problem.exchange.clone(), || {
+            let config = agreed(config, &*problem.exchange)?;
+            let job = Self::planned(problem, config, folder, None)?;
+            if job.leads() && checkpoint::is_taken(&job.folder) {
+                let folder = job.folder.display();
+                return Err(JobError::Config(format!(
+                    "{folder} holds a run already: go on with `sterna resume {folder}`, or choose another folder with --out"
+                )));
+            }
+            Ok(job)
+        })
     }
 
     /// Goes on with the run of this problem in a folder: same bits as if it had never stopped.
     pub fn resume(problem: Problem, folder: impl Into<PathBuf>, changes: &Changes) -> Result<Self, JobError> {
         let folder = folder.into();
-        let mut config = read_config(&folder)?;
-        refuse_other(&problem, &config, &folder)?;
-        config.threads = changes.threads.unwrap_or(config.threads);
-        let stopped = Stopped::open(&folder)?;
-        if let Some((description, _)) = &stopped.checkpoint {
-            let before = Config::parse(&description.config, &[])?;
-            if config.chains.count == Count::Auto {
-                config.chains.count = before.chains.count;
+        together(&*problem.exchange.clone(), || {
+            let mut config = read_config(&folder)?;
+            refuse_other(&problem, &config, &folder)?;
+            config.threads = changes.threads.unwrap_or(config.threads);
+            let stopped = match problem.exchange.rank() {
+                0 => Some(Stopped::open(&folder)?),
+                _ => None,
+            };
+            if let Some((description, _)) = stopped.as_ref().and_then(|stopped| stopped.checkpoint.as_ref()) {
+                let before = Config::parse(&description.config, &[])?;
+                if config.chains.count == Count::Auto {
+                    config.chains.count = before.chains.count;
+                }
+                refuse_changes(&config, &before, &folder)?;
             }
-            refuse_changes(&config, &before, &folder)?;
-        }
-        config.run.iterations = changes.iterations.unwrap_or(config.run.iterations);
-        config.run.until = changes.until.unwrap_or(config.run.until);
-        Self::planned(problem, config.within(&folder), folder, Some(stopped))
+            config.run.iterations = changes.iterations.unwrap_or(config.run.iterations);
+            config.run.until = changes.until.unwrap_or(config.run.until);
+            let config = agreed(config, &*problem.exchange)?;
+            Self::planned(problem, config.within(&folder), folder, stopped)
+        })
     }
 
     /// Starts, or goes on where the folder holds a run: what a program that may be started again wants.
@@ -238,6 +250,47 @@ impl Job {
     ///
     /// A stop before the first draw is an error; one after it gives a summary that is not finished.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Summary, JobError> {
+        let exchange = self.problem.exchange.clone();
+        together(&*exchange, || {
+            // Nothing is written before all ranks have come as far as this.
+            let state = exchange.hear_first(self.state())?;
+            match self.leads() {
+                true => self.lead(observer),
+                false => self.follow(&state, observer),
+            }
+        })
+    }
+
+    /// Whether this is the rank that writes.
+    fn leads(&self) -> bool {
+        self.problem.exchange.rank() == 0
+    }
+
+    /// The run's own bytes in the checkpoint where it goes on; none where it starts.
+    fn state(&self) -> &[u8] {
+        let checkpoint = self.from.as_ref().and_then(|stopped| stopped.checkpoint.as_ref());
+        checkpoint.map_or(&[], |(_, state)| state)
+    }
+
+    /// Does as the first rank says, from where that begins.
+    fn follow(self, state: &[u8], observer: &mut dyn Observer) -> Result<Summary, JobError> {
+        let Self { problem, config, folder, pool, plan, engine, .. } = self;
+        let own = matches!(problem.kind, TargetKind::Own(_));
+        let summary = pool.install(|| {
+            let work = match state {
+                [] => Work::begin(problem, &config, plan, engine)?,
+                state => Work::restore(problem, config, plan, engine, Times::default(), state)?,
+            };
+            work.follow(observer)
+        });
+        match summary {
+            // What ails this rank the first one tells, with how to go on; where that one has died, this one may have to.
+            Err(cause) if !matches!(cause, JobError::Sampler(sterna::Error::Elsewhere(_))) => Err(cause),
+            summary => outcome(summary, folder, own),
+        }
+    }
+
+    fn lead(self, observer: &mut dyn Observer) -> Result<Summary, JobError> {
         match self.from {
             Some(Stopped { store, checkpoint: Some((description, state)) }) => {
                 let Self { problem, config, plan, engine, pool, .. } = self;
@@ -371,8 +424,12 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
 
 /// Goes on with the run of a config in a folder: same bits as if it had never stopped.
 pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> Result<Summary, JobError> {
-    let problem = read_config(folder)?.within(folder).problem().map_err(JobError::within(folder))?;
-    Job::resume(problem, folder, changes)?.run(observer)
+    Job::resume(problem_in(folder)?, folder, changes)?.run(observer)
+}
+
+/// The problem of a run that a config began in a folder.
+pub fn problem_in(folder: &Path) -> Result<Problem, JobError> {
+    read_config(folder)?.within(folder).problem().map_err(JobError::within(folder))
 }
 
 /// Runs a config in memory: the run itself and its summary.
@@ -386,6 +443,7 @@ pub fn sample_problem(
     config: &Config,
     observer: &mut dyn Observer,
 ) -> Result<(Run, Summary), JobError> {
+    problem.exchange = Arc::new(Alone);
     let config = &config.clone().settled(&problem)?;
     threads::pool(&problem, config)?.install(|| {
         let plan = accelerators::plan(&problem, config)?;

@@ -8,6 +8,7 @@ mod bench_cuda;
 pub mod checkpoint;
 pub mod chemistry;
 mod closing;
+pub mod compare;
 pub mod config;
 pub mod draws_file;
 pub mod draws_store;

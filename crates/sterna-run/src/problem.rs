@@ -8,6 +8,7 @@ use crate::trial::Tried;
 use std::fmt;
 use std::sync::Arc;
 use sterna::Target;
+use sterna::exchange::{Alone, Exchange};
 use sterna::paths::Reference;
 use sterna::priors::{Cube, Independent};
 use sterna::supports::{Constrained, Parameters};
@@ -52,6 +53,8 @@ pub struct Problem {
     pub tried: Tried,
     /// What the target says of a point where it has no density, if it can tell.
     pub says: Option<Arc<Says>>,
+    /// The processes that sample it together.
+    pub exchange: Arc<dyn Exchange>,
 }
 
 /// From the coordinates that are sampled, which are free, to the values that people speak of: within bounds, in order,
@@ -250,7 +253,23 @@ impl Problem {
             molecule: None,
             tried: Tried::default(),
             says: None,
+            exchange: Arc::new(Alone),
         }
+    }
+
+    /// The same, to be sampled by several ranks, each of which calls the same functions of a [`Job`](crate::Job): the first one writes
+    /// all files, and all of them come to the same result. Draws have the same bits for any number of ranks.
+    ///
+    /// ```
+    /// use sterna::exchange::Alone;
+    /// use sterna_run::Problem;
+    ///
+    /// // With MPI, what `sterna_mpi::World::start` gives.
+    /// let problem = Problem::new(sterna::targets::Banana::new(2)).among(std::sync::Arc::new(Alone));
+    /// assert_eq!(problem.exchange.ranks(), 1);
+    /// ```
+    pub fn among(self, exchange: Arc<dyn Exchange>) -> Self {
+        Self { exchange, ..self }
     }
 
     /// A posterior, from its log likelihood with its score and its prior, which is normalised: chain 0 draws from the prior, the

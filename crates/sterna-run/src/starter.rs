@@ -4,7 +4,7 @@ use crate::config::TargetKind;
 use crate::error::JobError;
 
 /// What each kind says of its target: fields that it needs, and those that it may have.
-const TARGETS: [(&str, &str); 12] = [
+const TARGETS: [(&str, &str); 18] = [
     (
         "stan",
         r#"model = "model.stan"          # its source, or the library that BridgeStan makes of it
@@ -34,6 +34,12 @@ temperature = 300.0           # in K"#,
     ("dw4", ""),
     ("mrna", ""),
     ("galaxies", ""),
+    ("shells", "# dim = 2"),
+    ("eggbox", ""),
+    ("log-gamma", "# dim = 10"),
+    ("rosenbrock", "# dim = 10"),
+    ("correlated-normal", "# dim = 25"),
+    ("spike-slab", "# dim = 10"),
 ];
 
 /// What may follow a target of the user's own.
@@ -117,8 +123,12 @@ pub fn text(kind: &str) -> Result<String, JobError> {
     let about = about.unwrap_or_default();
     let fields = if fields.is_empty() { String::new() } else { format!("{fields}\n") };
     let of_a_user = matches!(kind, "stan" | "library");
-    let [parameters, found] =
-        [if kind == "library" { PARAMETERS } else { "" }, if of_a_user { FOUND } else { BUILT_IN }];
+    let has_prior =
+        matches!(kind, "shells" | "eggbox" | "log-gamma" | "rosenbrock" | "correlated-normal" | "spike-slab");
+    let [parameters, found] = [
+        if kind == "library" { PARAMETERS } else { "" },
+        if of_a_user || has_prior { FOUND } else { BUILT_IN },
+    ];
     Ok(format!(
         "# {about}\n# Names of files are relative to the folder of this file.\n\nseed = 1\n\n[target]\nkind = \"{kind}\"\n\
          {fields}{parameters}{found}{REST}"

@@ -2,30 +2,43 @@
 
 mod alanine_dipeptide;
 mod banana;
+mod boxed;
+mod correlated_normal;
 mod dw4;
+mod eggbox;
 mod funnel;
 mod galaxies;
 mod gmm;
 mod library;
+mod log_gamma;
 mod many_well;
 mod molecule;
 mod mrna;
 mod normal;
 mod own;
+mod rosenbrock;
+mod shells;
+mod spike_and_slab;
 mod stan;
 
 pub use alanine_dipeptide::AlanineDipeptide;
 pub use banana::Banana;
+pub use correlated_normal::CorrelatedNormal;
 pub use dw4::Dw4;
+pub use eggbox::Eggbox;
 pub use funnel::Funnel;
 pub use galaxies::Galaxies;
 pub use gmm::Gmm;
 pub use library::Library;
+pub use log_gamma::LogGamma;
 pub use many_well::ManyWell;
 pub use molecule::{MOST_KELVIN, MoleculeFiles};
 pub use mrna::Mrna;
 pub use normal::Normal;
 pub use own::Own;
+pub use rosenbrock::Rosenbrock;
+pub use shells::Shells;
+pub use spike_and_slab::SpikeAndSlab;
 pub use stan::{Data, Stan};
 
 use crate::config::kinds::kinds;
@@ -85,6 +98,18 @@ kinds! {
         Mrna(Mrna) = "mrna",
         /// A mixture for velocities of galaxies.
         Galaxies(Galaxies) = "galaxies",
+        /// Gaussian shells in a box.
+        Shells(Shells) = "shells",
+        /// Narrow peaks in a regular pattern in a box.
+        Eggbox(Eggbox) = "eggbox",
+        /// Modes with heavy tails in a box.
+        LogGamma(LogGamma) = "log-gamma",
+        /// Curved valleys in a box.
+        Rosenbrock(Rosenbrock) = "rosenbrock",
+        /// A normal with equal correlations in a box.
+        CorrelatedNormal(CorrelatedNormal) = "correlated-normal",
+        /// A narrow mode and a wide one in a box.
+        SpikeAndSlab(SpikeAndSlab) = "spike-slab",
         /// Alanine dipeptide, built in.
         AlanineDipeptide(AlanineDipeptide) = "alanine-dipeptide",
         /// A molecule from files.

@@ -6,6 +6,7 @@
 
 mod cases;
 mod judge;
+mod keep;
 mod liars;
 pub mod page;
 mod results;
@@ -39,6 +40,8 @@ pub struct Request {
     pub out: PathBuf,
     /// Whether what is there is run again.
     pub again: bool,
+    /// Where summaries, draws and weights of each cell are left, if anywhere.
+    pub keep: Option<PathBuf>,
 }
 
 /// Is told of each cell that has ended: how many have, of how many.
@@ -72,7 +75,7 @@ pub fn run(request: &Request, keeper: &dyn Keeper) -> Result<Results, JobError> 
         for _ in 0..request.jobs.clamp(1, cells.len().max(1)) {
             scope.spawn(|| {
                 while let Some((case, seed)) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = measure(case, *seed, &workplace.0);
+                    let outcome = measure(case, *seed, &workplace.0, request.keep.as_deref());
                     keeper.ended(&outcome, done.fetch_add(1, Ordering::Relaxed) + 1, cells.len());
                     let kept = kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).add(outcome);
                     if let Err(error) = kept {
@@ -91,8 +94,8 @@ pub fn run(request: &Request, keeper: &dyn Keeper) -> Result<Results, JobError> 
 }
 
 /// One cell: a case with a seed, as a user would run it, and what came of it.
-pub fn measure(case: &Case, seed: u64, workplace: &Path) -> Outcome {
-    let sampled = catch_unwind(AssertUnwindSafe(|| sampled(case, seed, workplace)));
+pub fn measure(case: &Case, seed: u64, workplace: &Path, kept: Option<&Path>) -> Outcome {
+    let sampled = catch_unwind(AssertUnwindSafe(|| sampled(case, seed, workplace, kept)));
     let told = match sampled {
         Ok(Ok(told)) => told,
         Ok(Err(JobError::Panicked(why))) => Told::panicked(why),
@@ -103,9 +106,12 @@ pub fn measure(case: &Case, seed: u64, workplace: &Path) -> Outcome {
     Outcome::of(case, seed, told)
 }
 
-fn sampled(case: &Case, seed: u64, workplace: &Path) -> Result<Told, JobError> {
+fn sampled(case: &Case, seed: u64, workplace: &Path, kept: Option<&Path>) -> Result<Told, JobError> {
     let (problem, config) = prepared(case, seed, workplace)?;
     let (run, summary) = job::sample_problem(problem, &config, &mut ())?;
+    if let Some(folder) = kept {
+        keep::keep(&folder.join(format!("{}-{seed}", case.name)), &run, &summary)?;
+    }
     Ok(Told::of(case, &run, &summary))
 }
 

@@ -349,13 +349,21 @@ fn draws() -> (Vec<Vec<u8>>, Vec<u8>) {
         x: (0..60).map(|i| seed + (i as f64).sin()).collect(),
         log_density: (0..20).map(|i| -seed * i as f64).collect(),
         replica: (0..20).collect(),
+        acceptance: (0..20).map(|i| 1.0 / (i + 1) as f32).collect(),
+        diverging: (0..20).map(|i| i % 7 == 0).collect(),
     };
     let ladders = [ladder(0.5), ladder(0.25)];
     let mut store = StoredDraws::create(folder.path().join("draws"), 3, 2).unwrap();
     let half = |draws: &Draws, second: bool| {
         let part = |width: usize| if second { 10 * width..20 * width } else { 0..10 * width };
         let (x, log_density) = (draws.x[part(3)].to_vec(), draws.log_density[part(1)].to_vec());
-        Draws { x, log_density, replica: draws.replica[part(1)].to_vec() }
+        Draws {
+            x,
+            log_density,
+            replica: draws.replica[part(1)].to_vec(),
+            acceptance: draws.acceptance[part(1)].to_vec(),
+            diverging: draws.diverging[part(1)].to_vec(),
+        }
     };
     for second in [false, true] {
         store.append(&ladders.each_ref().map(|draws| half(draws, second))).unwrap();

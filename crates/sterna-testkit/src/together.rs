@@ -1,8 +1,8 @@
 //! Ranks of a run as threads of one process: what holds for these holds for processes, and needs no launcher.
 
 use std::sync::{Arc, Condvar, Mutex};
-use sterna::Result;
 use sterna::exchange::Exchange;
+use sterna::{Error, Result};
 
 /// One of several ranks, each on a thread of its own.
 pub struct Together {
@@ -17,12 +17,15 @@ struct Table {
     turned: Condvar,
 }
 
+/// What a rank says, or why it cannot go on.
+type Said = std::result::Result<Vec<u8>, String>;
+
 #[derive(Default)]
 struct Round {
     number: u64,
-    said: Vec<Option<Vec<u8>>>,
+    said: Vec<Option<Said>>,
     /// What was said in the round before.
-    heard: Arc<Vec<Vec<u8>>>,
+    heard: Arc<Vec<Said>>,
 }
 
 impl Together {
@@ -42,6 +45,26 @@ impl Together {
     }
 }
 
+impl Together {
+    /// One round: what each rank says.
+    fn round(&self, own: Said) -> Arc<Vec<Said>> {
+        let mut round = self.table.round.lock().expect("no rank panicked");
+        if round.heard.iter().any(|said| said.is_err()) {
+            return round.heard.clone();
+        }
+        let number = round.number;
+        round.said[self.rank] = Some(own);
+        if round.said.iter().all(Option::is_some) {
+            round.heard = Arc::new(round.said.iter_mut().filter_map(Option::take).collect());
+            round.number += 1;
+            self.table.turned.notify_all();
+        }
+        // The next round cannot end before this rank has spoken in it, so that what was heard is still there.
+        let round = self.table.turned.wait_while(round, |round| round.number == number);
+        round.expect("no rank panicked").heard.clone()
+    }
+}
+
 impl Exchange for Together {
     fn rank(&self) -> usize {
         self.rank
@@ -52,17 +75,8 @@ impl Exchange for Together {
     }
 
     fn gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let mut round = self.table.round.lock().expect("no rank panicked");
-        let number = round.number;
-        round.said[self.rank] = Some(own.to_vec());
-        if round.said.iter().all(Option::is_some) {
-            round.heard = Arc::new(round.said.iter_mut().filter_map(Option::take).collect());
-            round.number += 1;
-            self.table.turned.notify_all();
-        }
-        // The next round cannot end before this rank has spoken in it, so that what was heard is still there.
-        let round = self.table.turned.wait_while(round, |round| round.number == number);
-        Ok(round.expect("no rank panicked").heard.to_vec())
+        let all = self.round(Ok(own.to_vec()));
+        all.iter().map(|said| said.clone().map_err(Error::Elsewhere)).collect()
     }
 
     fn gather_to_first(&self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
@@ -72,5 +86,9 @@ impl Exchange for Together {
 
     fn hear_first(&self, own: &[u8]) -> Result<Vec<u8>> {
         Ok(self.gather(own)?.swap_remove(0))
+    }
+
+    fn fail(&self, why: &str) {
+        self.round(Err(why.to_string()));
     }
 }

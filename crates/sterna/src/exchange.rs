@@ -29,6 +29,17 @@ pub trait Exchange: Send + Sync {
     fn name(&self) -> String {
         format!("rank {}", self.rank())
     }
+
+    /// Says, in place of the next call, that this rank cannot go on: whatever the others call next fails with these words. Nothing more is
+    /// exchanged afterwards; where another rank has failed before, nothing happens.
+    fn fail(&self, why: &str) {
+        let _ = why;
+    }
+
+    /// How many ranks share the cores that this one may use, itself among them.
+    fn neighbours(&self) -> usize {
+        self.ranks()
+    }
 }
 
 /// The one process of a run that is on no others.

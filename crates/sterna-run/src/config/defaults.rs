@@ -63,9 +63,7 @@ impl Config {
             }
             self.suit_a_fitted_reference();
         }
-        let of_a_user =
-            matches!(problem.kind, TargetKind::Own(_) | TargetKind::Stan(_) | TargetKind::Library(_));
-        if of_a_user && matches!(self.reference, ReferenceKind::Prior(_)) {
+        if matches!(self.reference, ReferenceKind::Prior(_)) {
             self.suit_a_prior(problem.target.has_score());
         }
         self.training.rounds = Some(self.fits(problem.molecule.is_some()));

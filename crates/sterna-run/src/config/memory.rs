@@ -87,6 +87,12 @@ fn needs(config: &Config, problem: &Problem, settings: &Settings) -> Vec<Need> {
         // Points, scores, momenta, journeys and their copies; what is counted of each row.
         Need { what: "the points of all chains", bytes: 400.0, factors: with(rows(), dim()) },
         Need { what: "the records of all chains", bytes: 1200.0, factors: rows() },
+        // A thousand energies of each chain, for the pictures; a checkpoint is a copy.
+        Need {
+            what: "the energies of the first ladders",
+            bytes: 2.0 * 8.0 * 1024.0,
+            factors: vec![chains(), factor("chains.ensembles", settings.ensembles.min(4) as f64, 4.0)],
+        },
         Need {
             what: "a round of tuning",
             bytes: 24.0,
@@ -182,6 +188,7 @@ mod tests {
         let cmcd = ("accelerator.kind", "cmcd");
         for (key, value, more) in [
             ("chains.count", "10000000", None),
+            ("chains.count", "1000000", None),
             ("chains.ensembles", "10000000", None),
             ("schedule.iterations", "1000000000", None),
             ("target.dim", "131072", None),

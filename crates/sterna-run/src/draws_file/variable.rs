@@ -110,6 +110,18 @@ pub(super) fn write_statistic(
     Ok(variable.dataset)
 }
 
+/// A variable of zeros and ones, which xarray and ArviZ take for what is false and true.
+pub(super) fn truths(group: &H5Group, name: &str, scales: &[&H5Dataset]) -> Result<Variable, Hdf5Error> {
+    let variable = Variable::create::<i64>(group, name, scales)?;
+    variable
+        .dataset
+        .new_attr::<rust_hdf5::VarLenUnicode>()
+        .shape(())
+        .create("dtype")?
+        .write_string("bool")?;
+    Ok(variable)
+}
+
 pub(super) fn widen(counts: &[u32]) -> Cow<'static, [i64]> {
     counts.iter().map(|&count| i64::from(count)).collect()
 }

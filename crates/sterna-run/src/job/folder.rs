@@ -1,6 +1,7 @@
 //! A run folder at work: who writes which file.
 
 use super::Observer;
+use super::ranks::Next;
 use super::work::Work;
 use crate::checkpoint::{Description, Store};
 use crate::chemistry::{self, Observed};
@@ -16,7 +17,7 @@ use crate::traces::{Sample, Traces};
 use serde_json::json;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 use sterna::run::Stage;
 
@@ -62,21 +63,13 @@ impl<'a> Folder<'a> {
             Err(error) => State::Failed(error.to_string()),
         });
         let own = matches!(work.problem.kind, TargetKind::Own(_));
-        match summary {
-            Ok(Some(summary)) => Ok(summary),
-            Ok(None) => Err(JobError::Stopped { folder, own }),
-            // A density that is nowhere: there is nothing to go on with.
-            Err(cause @ (JobError::Config(_) | JobError::Sampler(sterna::Error::NoStart { .. }))) => {
-                Err(cause)
-            }
-            Err(cause) => Err(JobError::Halted { folder, own, cause: Box::new(cause) }),
-        }
+        outcome(summary, folder, own)
     }
 
     fn work(&mut self, work: &mut Work, draws: &mut StoredDraws) -> Result<Option<Summary>, JobError> {
         let mut pace = Pace::new(work.config.run.checkpoint_seconds);
         let mut draws_pace = Pace::new(work.config.run.checkpoint_seconds);
-        while work.run.progress().0 != Stage::Finished && !self.observer.should_stop() {
+        while work.run.progress().0 != Stage::Finished && !self.observer.should_stop() && !work.ranks.stop {
             let before = work.run.progress().0;
             work.advance(&mut self.observer)?;
             let after = work.run.progress().0;
@@ -92,7 +85,7 @@ impl<'a> Folder<'a> {
                     draws_pace.time(|| self.write_draws(work, draws, observed.as_ref()))?;
                 }
             } else if work.waiting_numbers() > MOST_WAITING {
-                draws.append(&work.run.take_draws())?;
+                draws.append(&work.take_draws()?)?;
             }
         }
         self.checkpoint(work, draws)?;
@@ -110,12 +103,13 @@ impl<'a> Folder<'a> {
         let finished = work.run.progress().0 == Stage::Finished;
         let event = if finished { "end" } else { "stop" };
         self.log(event, json!({"finished": finished, "round_trips": work.run.round_trips()}))?;
+        work.ranks.say(Next::End(summary.as_ref().map(Summary::to_json)))?;
         Ok(summary)
     }
 
     /// Draws first: a state speaks of no draws that are not on disk.
     pub fn checkpoint(&self, work: &mut Work, draws: &mut StoredDraws) -> Result<(), JobError> {
-        draws.append(&work.run.take_draws())?;
+        draws.append(&work.take_draws()?)?;
         draws.sync()?;
         let description = Description {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -191,6 +185,21 @@ impl<'a> Folder<'a> {
             file.write_all(format!("{details}\n").as_bytes())
         };
         append().map_err(JobError::file("write", &path))
+    }
+}
+
+/// What a job comes to that was worked on as far as this.
+pub(super) fn outcome(
+    summary: Result<Option<Summary>, JobError>,
+    folder: PathBuf,
+    own: bool,
+) -> Result<Summary, JobError> {
+    match summary {
+        Ok(Some(summary)) => Ok(summary),
+        Ok(None) => Err(JobError::Stopped { folder, own }),
+        // A density that is nowhere: there is nothing to go on with.
+        Err(cause @ (JobError::Config(_) | JobError::Sampler(sterna::Error::NoStart { .. }))) => Err(cause),
+        Err(cause) => Err(JobError::Halted { folder, own, cause: Box::new(cause) }),
     }
 }
 

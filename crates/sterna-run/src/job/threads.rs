@@ -6,11 +6,15 @@ use crate::problem::Problem;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::num::NonZero;
 use std::thread::available_parallelism;
+use sterna::exchange::ladders_of;
 
 /// As many threads as the config asks for, one per core if it does not say, but no more than are of use: one for each
-/// ladder, and while a network is trained on the CPU one for each core.
+/// ladder, and while a network is trained on the CPU one for each core. Ranks on one machine share its cores, where their launcher has
+/// not given each its own; the one that trains has all of them, since the others wait.
 pub(super) fn pool(problem: &Problem, config: &Config) -> Result<ThreadPool, JobError> {
     let cores = available_parallelism().map_or(1, NonZero::get);
+    let exchange = &*problem.exchange;
+    let ladders = ladders_of(exchange.rank(), exchange.ranks(), config.chains.ensembles).len();
     let wanted = match config.threads {
         0 => cores,
         threads => threads,
@@ -18,8 +22,13 @@ pub(super) fn pool(problem: &Problem, config: &Config) -> Result<ThreadPool, Job
     // Flows of molecules are networks too.
     let network =
         config.accelerator.trains() && (problem.molecule.is_none() || config.accelerator.kind() == "flow");
-    let training = if network && config.training.device == Device::Cpu { cores } else { 1 };
-    let threads = wanted.min(config.chains.ensembles.max(training)).max(1);
+    let trains = network && config.training.device == Device::Cpu && exchange.rank() == 0;
+    let threads = match trains {
+        true => wanted.min(ladders.max(cores)),
+        false if config.threads == 0 => (cores / exchange.neighbours()).min(ladders),
+        false => wanted.min(ladders),
+    };
+    let threads = threads.max(1);
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|e| JobError::setting("threads", config.threads, e.to_string()))
 }

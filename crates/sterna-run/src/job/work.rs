@@ -1,5 +1,6 @@
 //! A run on its way, with what a summary of it needs.
 
+use super::ranks::{Next, Ranks};
 use super::{Observer, Progress};
 use crate::accelerators::Plan;
 use crate::alarms::exact_draws;
@@ -31,6 +32,7 @@ pub(super) struct Work {
     pub times: Times,
     /// Iterations at a time.
     pub block: u64,
+    pub ranks: Ranks,
 }
 
 impl Work {
@@ -45,7 +47,7 @@ impl Work {
             let about = about(&problem, &config, plan.steps);
             let run = plan.begin(config.settings(&problem)?);
             let run = with_engine(run.map_err(|error| no_start(error, &problem))?, engine)?;
-            Ok(Self { problem, config, about, run, times: Times::default(), block: 1 })
+            Self::on_all_ranks(problem, config, about, run, Times::default())
         })
     }
 
@@ -61,16 +63,59 @@ impl Work {
             let about = about(&problem, &config, plan.steps);
             let run = plan.restore(config.settings(&problem)?, state)?;
             let run = with_engine(run, engine)?;
-            Ok(Self { problem, config, about, run, times, block: 1 })
+            Self::on_all_ranks(problem, config, about, run, times)
         })
+    }
+
+    fn on_all_ranks(
+        problem: Problem,
+        config: Config,
+        about: About,
+        run: Run,
+        times: Times,
+    ) -> Result<Self, JobError> {
+        let ranks = Ranks::new(problem.exchange.clone());
+        let run = run.among(problem.exchange.clone())?;
+        Ok(Self { problem, config, about, run, times, block: 1, ranks })
     }
 
     /// Advances by a block, so that progress shows and an interruption is heard.
     pub fn advance(&mut self, observer: &mut dyn Observer) -> Result<(), JobError> {
         let (stage, _, _) = self.run.progress();
+        self.ranks.say(Next::Advance(self.block))?;
+        let before = self.times.total_s();
+        self.advance_by(self.block)?;
+        let seconds = self.times.total_s() - before;
+        // Blocks of about a twentieth of a second; a step of the next stage may take a thousand times as long.
+        if self.run.progress().0 != stage {
+            self.block = 1;
+        } else if seconds < 0.025 {
+            self.block = (self.block * 2).min(1 << 20);
+        } else if seconds > 0.1 {
+            self.block = (self.block / 2).max(1);
+        }
+        if self.is_out_of_time() {
+            self.ranks.say(Next::EndForTime)?;
+            self.run.stop_for_time();
+        }
+        let goals = match self.run.progress().0 {
+            Stage::Sampling => {
+                let reached = self.times.total_s() / 60.0;
+                Goals::of(&self.run, self.config.run.until.minutes.map(|wanted| Goal { reached, wanted }))
+            }
+            _ => Goals::default(),
+        };
+        observer.progress(&Progress::of(&self.run, goals));
+        Ok(())
+    }
+
+    /// Advances by so many iterations at most, and counts the time of every rank.
+    pub fn advance_by(&mut self, block: u64) -> Result<(), JobError> {
+        let (stage, _, _) = self.run.progress();
         let clock = Stopwatch::start();
-        caught(|| self.run.advance(self.block).map_err(|error| no_start(error, &self.problem)))?;
-        let spent = clock.stop();
+        caught(|| self.run.advance(block).map_err(|error| no_start(error, &self.problem)))?;
+        let mut spent = clock.stop();
+        spent.processor_s += std::mem::take(&mut self.ranks.processor_s);
         if self.run.progress().0 != stage {
             refuse_carried_off(&self.run)?;
         }
@@ -85,26 +130,6 @@ impl Work {
             Stage::Fitting => self.times.training += spent,
             _ => self.times.sampling += spent,
         }
-        let seconds = spent.clock_s;
-        // Blocks of about a twentieth of a second; a step of the next stage may take a thousand times as long.
-        if self.run.progress().0 != stage {
-            self.block = 1;
-        } else if seconds < 0.025 {
-            self.block = (self.block * 2).min(1 << 20);
-        } else if seconds > 0.1 {
-            self.block = (self.block / 2).max(1);
-        }
-        if self.is_out_of_time() {
-            self.run.stop_for_time();
-        }
-        let goals = match self.run.progress().0 {
-            Stage::Sampling => {
-                let reached = self.times.total_s() / 60.0;
-                Goals::of(&self.run, self.config.run.until.minutes.map(|wanted| Goal { reached, wanted }))
-            }
-            _ => Goals::default(),
-        };
-        observer.progress(&Progress::of(&self.run, goals));
         Ok(())
     }
 
@@ -122,9 +147,11 @@ impl Work {
         (self.run.sampler().path.dim(), self.config.chains.ensembles)
     }
 
-    /// Numbers of draws that are in memory.
+    /// Numbers of draws that are in memory, here or on other ranks.
     pub fn waiting_numbers(&self) -> usize {
-        self.run.records().flat_map(|r| &r.draws).map(|d| d.x.len()).sum()
+        // Ladders have as many each; what this rank knows of others may be old.
+        let most = self.run.records().flat_map(|r| &r.draws).map(|d| d.x.len()).max();
+        most.unwrap_or(0) * self.config.chains.ensembles
     }
 
     /// The summary, with what chemists look at; none before the first draw.
@@ -214,7 +241,7 @@ fn refuse_carried_off(run: &Run) -> Result<(), JobError> {
         None => Ok(()),
         Some((j, far)) => Err(JobError::Config(format!(
             "the density seems not to be integrable: coordinate {j} went off to ±{far:.0e}, where it is still not falling; give it \
-             bounds or a proper prior, or say so if it is truly that wide (reference.mean and reference.scale, which is {} now)",
+             other bounds (parameters.lower, parameters.upper) or a proper prior, or say so if it is truly that wide (reference.mean and reference.scale, which is {} now)",
             given[j]
         ))),
     }
@@ -251,7 +278,8 @@ pub(crate) fn resolve_chains(
         config.chains.count = PILOT;
         let mut settings = config.settings(problem)?;
         settings.rounds = settings.rounds.max(4);
-        let mut pilot = Run::new(path.clone(), settings).map_err(|error| no_start(error, problem))?;
+        let pilot = Run::new(path.clone(), settings).map_err(|error| no_start(error, problem))?;
+        let mut pilot = pilot.among(problem.exchange.clone())?;
         while matches!(pilot.progress().0, Stage::Tuning(_)) {
             pilot.advance(u64::MAX)?;
         }

@@ -15,7 +15,14 @@ impl From<&Sample> for Columns {
         let wide = |values: &Vec<f32>| values.iter().map(|&x| f64::from(x)).collect();
         let values: Vec<Vec<f64>> = sample.values.iter().map(wide).collect();
         let of = values.first().map_or(0, Vec::len);
-        Self { coordinates: sample.coordinates.clone(), values, ladders: 1, stride: Some(1), of }
+        Self {
+            coordinates: sample.coordinates.clone(),
+            values,
+            ladders: 1,
+            stride: Some(1),
+            of,
+            observables: Vec::new(),
+        }
     }
 }
 
@@ -62,12 +69,18 @@ impl Folder {
         let traces = traces.map_err(|why| unread.push(why)).ok();
         let wanted = slowest(&summary.shown_ess());
         let names: Vec<&str> = summary.parameters.iter().map(|parameter| &*parameter.name).collect();
-        let draws =
-            draws::read(&folder.join("draws.nc"), &wanted, &names).map_err(|why| unread.push(why)).ok();
+        let file = folder.join("draws.nc");
+        let draws = match &summary.molecule {
+            Some(molecule) if molecule.series.is_empty() => None,
+            Some(molecule) => Some(draws::read_watched(&file, &molecule.series)),
+            None => Some(draws::read(&file, &wanted, &names)),
+        };
+        let draws = draws.and_then(|read| read.map_err(|why| unread.push(why)).ok());
         let residues = summary.molecule.as_ref().map_or(0, |molecule| molecule.residues.len());
         let angles = (residues > 0).then(|| parsed(text("phi_psi.json"), "phi_psi.json"));
         let angles = angles.and_then(|read| read.map_err(|why| unread.push(why)).ok());
         let exact = traces.as_ref().and_then(|traces| traces.exact.as_ref());
+        let exact = exact.filter(|_| summary.molecule.is_none());
         let exact = exact.zip(draws.as_ref()).and_then(|(e, d)| Columns::from(e).only(&d.coordinates));
         let began = log.as_deref().and_then(began);
         Ok(Self { summary, config, traces, draws, exact, angles, began, unread })

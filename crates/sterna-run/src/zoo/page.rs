@@ -74,8 +74,8 @@ fn part(results: &Results) -> String {
         "\n## The zoo\n\nTargets of which the truth is known, each with several seeds, run as a user would run them: with the defaults, or with \
          what the case says, and ended after {EVALUATIONS} evaluations at the latest. A result is *wrong* if log Z, or a mean or a quantile that is known \
          exactly, is more than four of its standard errors off, or if its draws are worth fewer than 100; a target without a law, or one that \
-         lies, has no right result. `sterna zoo --out docs` makes this page (`--seeds`, `--only`, `--jobs`; it goes on where it stopped, and \
-         `--again` runs all anew).\n\n\
+         lies, has no right result. `sterna zoo --out docs` makes this page (`--seeds`, `--only`, `--jobs`; it goes on where it stopped, \
+         `--again` runs all anew, and `--keep` leaves what each run had).\n\n\
          | | |\n|---|---|\n\
          | wrong, and called `sound` | {} |\n\
          | right, and called `unsound` or refused | {} |\n\

@@ -47,8 +47,14 @@ fn cells_are_run_kept_and_not_run_again() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let request =
-        Request { seeds: 2, only: "laplace".into(), jobs: 2, out: folder.path().into(), again: false };
+    let request = Request {
+        seeds: 2,
+        only: "laplace".into(),
+        jobs: 2,
+        out: folder.path().into(),
+        again: false,
+        keep: Some(folder.path().join("kept")),
+    };
     let count = Count(AtomicUsize::new(0));
     let results = run(&request, &count).unwrap();
     assert_eq!((results.all().count(), count.0.load(Ordering::Relaxed)), (2, 2));
@@ -60,6 +66,13 @@ fn cells_are_run_kept_and_not_run_again() {
     assert_eq!(
         (again.all().collect::<Vec<_>>(), count.0.load(Ordering::Relaxed)),
         (results.all().collect(), 2)
+    );
+    let kept = |file: &str| std::fs::read(folder.path().join("kept/laplace-2").join(file)).unwrap();
+    let summary: crate::Summary = serde_json::from_slice(&kept("summary.json")).unwrap();
+    assert!(summary.finished);
+    // Rows of a ladder's number, three coordinates and a log density; rows of five.
+    assert!(
+        ["draws.f32", "weights.f32"].iter().all(|file| kept(file).len() > 2000 && kept(file).len() % 20 == 0)
     );
     let page = std::fs::read_to_string(folder.path().join("trust.md")).unwrap();
     assert!(page.contains("| `laplace` |") && page.contains("0 of 2 (0.0%)"), "{page}");

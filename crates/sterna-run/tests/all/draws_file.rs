@@ -20,6 +20,7 @@ fn ensembles(count: usize, draws: usize, dim: usize) -> Vec<Draws> {
                 x,
                 log_density: (0..draws).map(|i| -number(e, i).powi(2)).collect(),
                 replica: (0..draws).map(|i| u32::MAX - ((i * 7 + e) % 10) as u32).collect(),
+                ..Draws::default()
             }
         })
         .collect()

@@ -1,5 +1,7 @@
 //! Tests of what `sterna-run` offers, one module per subject, in one binary.
 
+mod among;
+mod boxed;
 mod calibration;
 #[cfg(feature = "cuda")]
 mod cuda_run;

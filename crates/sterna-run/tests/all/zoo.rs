@@ -8,7 +8,7 @@ fn walk(names: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     for name in names {
         let case = cases().into_iter().find(|case| case.name == *name).unwrap_or_else(|| panic!("{name}"));
-        let outcome = measure(&case, 1, folder.path());
+        let outcome = measure(&case, 1, folder.path(), None);
         assert!(!outcome.fooled() && !outcome.false_alarm(), "{outcome:?}");
         assert_ne!(outcome.told.verdict, "panicked", "{outcome:?}");
     }

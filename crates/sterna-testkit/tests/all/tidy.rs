@@ -36,12 +36,13 @@ fn arrows_point_one_way() {
         ("sterna-neural", &["sterna"]),
         ("sterna-molecule", &["sterna"]),
         ("sterna-testkit", &["sterna"]),
+        ("sterna-mpi", &["sterna"]),
         ("sterna-molecule-neural", &["sterna", "sterna-neural", "sterna-molecule"]),
         (
             "sterna-run",
             &["sterna", "sterna-neural", "sterna-molecule", "sterna-molecule-neural", "sterna-testkit"],
         ),
-        ("sterna-cli", &["sterna", "sterna-run", "sterna-testkit"]),
+        ("sterna-cli", &["sterna", "sterna-mpi", "sterna-run", "sterna-testkit"]),
         ("sterna-python", &["sterna", "sterna-run"]),
     ];
     for entry in fs::read_dir(root().join("crates")).unwrap() {

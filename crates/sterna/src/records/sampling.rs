@@ -18,6 +18,10 @@ pub struct Draws {
     pub log_density: Vec<f64>,
     /// The replica that sat on the target chain.
     pub replica: Vec<u32>,
+    /// Mean acceptance of the local moves that this iteration made on the target chain; NaN if it made none.
+    pub acceptance: Vec<f32>,
+    /// Whether one of them came to a point at which the log density is no number.
+    pub diverging: Vec<bool>,
 }
 
 impl Draws {
@@ -27,6 +31,8 @@ impl Draws {
             x: Vec::with_capacity(self.x.len()),
             log_density: Vec::with_capacity(self.log_density.len()),
             replica: Vec::with_capacity(self.replica.len()),
+            acceptance: Vec::with_capacity(self.acceptance.len()),
+            diverging: Vec::with_capacity(self.diverging.len()),
         };
         std::mem::replace(self, room)
     }
@@ -118,6 +124,8 @@ impl SamplingRecord {
             draws.x.reserve(kept * dim);
             draws.log_density.reserve(kept);
             draws.replica.reserve(kept);
+            draws.acceptance.reserve(kept);
+            draws.diverging.reserve(kept);
         }
     }
 
@@ -210,6 +218,14 @@ impl Recorder for SamplingRecord {
                 draws.x.extend_from_slice(ensemble.points.x.row(row));
                 draws.log_density.push(ensemble.points.log_density[row]);
                 draws.replica.push(ensemble.index[copy].replica(target) as u32);
+                // A swap may have come after the moves: they were those of the row that sat there then.
+                let ladder = copy * chains..(copy + 1) * chains;
+                let explored = ladder.zip(&step.explored_chain[copy * chains..]);
+                let moves =
+                    explored.filter(|(_, chain)| **chain == target).map(|(row, _)| step.moves[row]).next();
+                let moves = moves.unwrap_or_default();
+                draws.acceptance.push((moves.acceptance / f64::from(moves.proposed)) as f32);
+                draws.diverging.push(moves.bad > 0);
                 let x = ensemble.points.x.row(row);
                 let series = &mut self.series[copy * x.len()..(copy + 1) * x.len()];
                 series.iter_mut().zip(x).for_each(|(series, &x)| series.push(x));
@@ -278,7 +294,8 @@ impl Ladders for SamplingRecord {
             [&self.round_trips, &self.from_anchor, &self.round_trips_before, &self.from_anchor_before];
         let whole = |d: &Draws| {
             let draws = d.replica.len();
-            d.log_density.len() == draws && draws.checked_mul(dim) == Some(d.x.len())
+            [d.log_density.len(), d.acceptance.len(), d.diverging.len()] == [draws; 3]
+                && draws.checked_mul(dim) == Some(d.x.len())
         };
         self.counts.is_sound(copies, chains, dim)
             && trips.iter().all(|trips| trips.len() == copies && trips.iter().all(|&n| n < MOST_COUNTED))

@@ -2,13 +2,15 @@
 
 use super::Section;
 use crate::report::chart::{Axis, Chart, Key};
-use crate::report::draws::Columns;
+use crate::report::draws::{Columns, turn};
 use crate::report::figure::Figure;
 use crate::report::format::{count, number, significant, with_error};
 use crate::report::load::Folder;
 use crate::summary::Summary;
 use crate::traces::{Histogram, Labels};
 
+/// A whole circle.
+const TURN: f64 = 360.0;
 /// Points of a scatter plot.
 const POINTS: usize = 1000;
 
@@ -30,8 +32,9 @@ pub fn section(folder: &Folder) -> Option<Section> {
         title: "What was drawn?",
         table: String::new(),
         introduction: format!(
-            "Draws of the target chain, all ladders together. Coordinates with the smallest effective sample size come \
-             first: trouble shows there.{compared}"
+            "Draws of the target chain, all ladders together. {} with the smallest effective sample size come \
+             first: trouble shows there.{compared}",
+            if draws.observables.is_empty() { "Coordinates" } else { "Dihedrals and distances" }
         ),
         figures,
     })
@@ -62,7 +65,7 @@ fn pair_plots(
     let ordered =
         pairs.map(|[i, j]| if draws.coordinates[i] < draws.coordinates[j] { [i, j] } else { [j, i] });
     let panel = |axes: [usize; 2]| {
-        let [x, y] = axes.map(|k| labels.coordinate(draws.coordinates[k]));
+        let [x, y] = axes.map(|k| draws.name(k, labels));
         let id = format!("{id}-{}-{}", axes[0], axes[1]);
         (format!("{x} and {y}"), pair_plot(&id, title, [&x, &y], axes, shown, draws, class))
     };
@@ -80,11 +83,16 @@ fn pair_plot(
     draws: &Columns,
     class: &str,
 ) -> Chart {
-    let [x, y] = axes.map(|k| bounds(&draws.values[k], &shown.values[k]));
+    let whole_turn = |k| draws.cut(k).map(|cut| (cut, cut + TURN));
+    let [x, y] = axes.map(|k| whole_turn(k).unwrap_or_else(|| bounds(&draws.values[k], &shown.values[k])));
+    let axis = |k, name: &str, (low, high): (f64, f64)| match draws.cut(k) {
+        Some(cut) => turn(name, cut),
+        None => Axis::linear(name, low, high),
+    };
     let total = shown.values[0].len();
     let stride = total.div_ceil(POINTS).max(1);
     let points = total.div_ceil(stride);
-    let mut chart = Chart::new(id, title, Axis::linear(i, x.0, x.1), Axis::linear(j, y.0, y.1))
+    let mut chart = Chart::new(id, title, axis(axes[0], i, x), axis(axes[1], j, y))
         .height(400.0)
         .caption(format!("{} of {} shown.", count(points as u64), count(shown.of as u64)))
         .description(format!("Scatter plot of {points} points in {i} and {j}."));
@@ -118,7 +126,10 @@ fn capitalised(name: &str) -> String {
 fn marginal(summary: &Summary, labels: &Labels, draws: &Columns, exact: Option<&Columns>, i: usize) -> Chart {
     let coordinate = draws.coordinates[i];
     let values = &draws.values[i];
-    let empty = Histogram::around(&[&values[..], exact.map_or(&[], |e| &e.values[i][..])].concat());
+    let empty = match draws.cut(i) {
+        Some(cut) => Histogram { low: cut, width: TURN / 72.0, counts: vec![0; 72], ..Histogram::default() },
+        None => Histogram::around(&[&values[..], exact.map_or(&[], |e| &e.values[i][..])].concat()),
+    };
     let histogram = |values: &[f64]| {
         let mut out = empty.clone();
         out.add(values);
@@ -127,8 +138,16 @@ fn marginal(summary: &Summary, labels: &Labels, draws: &Columns, exact: Option<&
     let ours = histogram(values);
     let theirs = exact.map(|e| histogram(&e.values[i]));
     let top = ours.iter().chain(theirs.iter().flatten()).copied().fold(0.0, f64::max);
-    let name = labels.coordinate(coordinate);
-    let words = moments(summary, coordinate);
+    let name = draws.name(i, labels);
+    // Angles have no mean that says much.
+    let words = draws.observables.get(i).map_or_else(
+        || moments(summary, coordinate),
+        |observable| format!("{} effective draws.", number(observable.ess.round())),
+    );
+    let x = match draws.cut(i) {
+        Some(cut) => turn(&name, cut),
+        None => Axis::linear(&name, empty.low, empty.high()),
+    };
     let at = |b: usize| empty.low + b as f64 * empty.width;
     let corners = |density: &[f64]| -> Vec<(f64, f64)> {
         density.iter().enumerate().flat_map(|(b, &d)| [(at(b), d), (at(b + 1), d)]).collect()
@@ -136,7 +155,7 @@ fn marginal(summary: &Summary, labels: &Labels, draws: &Columns, exact: Option<&
     let mut chart = Chart::new(
         &format!("marginal-{i}"),
         &capitalised(&name),
-        Axis::linear(&name, empty.low, empty.high()),
+        x,
         Axis::linear("probability density", 0.0, 1.1 * top),
     )
     .height(220.0)

@@ -2,7 +2,7 @@
 
 use super::Section;
 use crate::report::chart::{Axis, Chart, Key};
-use crate::report::draws::Columns;
+use crate::report::draws::{Columns, turn};
 use crate::report::figure::Figure;
 use crate::report::format::{count, number, significant};
 use crate::report::load::Folder;
@@ -20,7 +20,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
     let draws =
         folder.draws.as_ref().filter(|draws| draws.values.iter().all(|v| v.len() >= 2 * draws.ladders))?;
     let labels = folder.traces.as_ref().map_or_else(Labels::default, |traces| traces.labels.clone());
-    let names: Vec<String> = draws.coordinates.iter().map(|j| labels.coordinate(*j)).collect();
+    let names: Vec<String> = (0..draws.coordinates.len()).map(|i| draws.name(i, &labels)).collect();
     let figures = [
         choice("traces", draws, &names, trace),
         choice("ranks", draws, &names, ranks),
@@ -52,7 +52,8 @@ fn introduction(summary: &crate::summary::Summary, draws: &Columns) -> String {
         n => format!("{n} ladders"),
     };
     format!(
-        "{worst}Shown are the slowest coordinates of {ladders}: {} of {} draws.",
+        "{worst}Shown are the slowest {} of {ladders}: {} of {} draws.",
+        if draws.observables.is_empty() { "coordinates" } else { "dihedrals and distances" },
         count(shown as u64),
         count(draws.of as u64)
     )
@@ -85,7 +86,10 @@ fn trace(id: &str, draws: &Columns, i: usize, name: &str) -> Option<Chart> {
     let length = draws.values[i].len() / draws.ladders.max(1);
     let stride = length.div_ceil(POINTS).max(1);
     let of_file = (draws.of / draws.ladders.max(1)) as f64 / length as f64;
-    let y = Axis::around(name, draws.values[i].iter().copied(), false);
+    let y = match draws.cut(i) {
+        Some(cut) => turn(name, cut),
+        None => Axis::around(name, draws.values[i].iter().copied(), false),
+    };
     let x = Axis::linear("draw of a ladder", 0.0, length as f64 * of_file);
     let mut chart = Chart::new(id, "Traces", x, y).wide().height(250.0).description(format!(
         "{name}, draw after draw, of {} ladders, {} draws of each shown.",
@@ -186,6 +190,7 @@ mod tests {
             ladders: 2,
             stride: Some(1),
             of: 2000,
+            observables: Vec::new(),
         };
         let even = rank_shares(&columns(0.5), 0);
         assert!(even.iter().flatten().all(|s| (s - 1.0).abs() < 0.05), "{even:?}");

@@ -1,0 +1,163 @@
+//! The program on one process, or on several that `mpirun` or `srun` started: who speaks, and who only works.
+
+use crate::Voice;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use sterna::exchange::{Alone, Exchange};
+use sterna_run::JobError;
+
+/// All processes of this run.
+#[derive(Clone)]
+pub struct Ranks {
+    pub exchange: Arc<dyn Exchange>,
+    /// Whether the work is over and ranks are leaving.
+    over: Arc<AtomicBool>,
+    #[cfg(feature = "mpi")]
+    world: Option<Arc<sterna_mpi::World>>,
+}
+
+/// Does something on all ranks; the first one says what it came to.
+pub fn on_all<T>(
+    voice: Voice,
+    work: impl FnOnce(&Ranks, Voice) -> Result<T, JobError>,
+    told: impl FnOnce(Result<T, JobError>) -> ExitCode,
+) -> ExitCode {
+    let ranks = match Ranks::start() {
+        Ok(ranks) => ranks,
+        Err(error) => return told(Err(error)),
+    };
+    let own = match ranks.is_first() {
+        true => voice,
+        false => Voice { quiet: true, json: false },
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(&ranks, own)));
+    let outcome = outcome.unwrap_or_else(|_| Err(JobError::Panicked("see above".into())));
+    if let Err(error) = &outcome {
+        ranks.exchange.fail(&format!("{}: {error}", ranks.exchange.name()));
+    }
+    ranks.over.store(true, Ordering::SeqCst);
+    // Where the first one has ended well or badly, the code is its own.
+    let failed = outcome.is_err();
+    let code = if ranks.speaks() { told(outcome) } else { ExitCode::SUCCESS };
+    ranks.end(failed);
+    code
+}
+
+impl Ranks {
+    /// One process.
+    pub fn alone() -> Self {
+        Self {
+            exchange: Arc::new(Alone),
+            over: Arc::default(),
+            #[cfg(feature = "mpi")]
+            world: None,
+        }
+    }
+
+    /// Whether the work is over: launchers send signals to those that leave last.
+    pub fn are_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    pub fn is_first(&self) -> bool {
+        self.exchange.rank() == 0
+    }
+
+    /// What should be known of their number, where there is something.
+    pub fn note(&self, ladders: usize) -> Option<String> {
+        let ranks = self.exchange.ranks();
+        (ranks > ladders).then(|| {
+            format!(
+                "{ranks} ranks share {ladders} ladders, so {} of them have nothing to move: chains.ensembles = {ranks} uses all",
+                ranks - ladders
+            )
+        })
+    }
+}
+
+#[cfg(feature = "mpi")]
+impl Ranks {
+    /// Speaks with the others where a launcher started several; alone, MPI is not even begun.
+    fn start() -> Result<Self, JobError> {
+        let launchers =
+            ["OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "PMI_FD", "SLURM_STEP_NUM_TASKS"];
+        if !launchers.iter().any(|name| variable(name).is_some()) {
+            return Ok(Self::alone());
+        }
+        let world = Arc::new(sterna_mpi::World::start()?);
+        Ok(Self { exchange: world.clone(), over: Arc::default(), world: Some(world) })
+    }
+
+    /// Whether the launcher passed on a wish to stop.
+    pub fn is_asked_to_stop(&self) -> bool {
+        self.world.as_ref().is_some_and(|world| world.is_asked_to_stop())
+    }
+
+    fn speaks(&self) -> bool {
+        self.world.as_ref().is_none_or(|world| world.speaks())
+    }
+
+    /// Where a rank on this machine has died, the launcher ends all others within a second: one of them says so, and how to go on.
+    pub fn mind_the_fallen(&self, folder: &Path) {
+        let Some(world) = &self.world else { return };
+        let fallen = world.fallen();
+        if fallen.is_empty() {
+            return;
+        }
+        if world.speaks() {
+            eprintln!(
+                "error: {} has died\nwhat was checkpointed is safe; once the cause is gone, go on with: sterna resume {}",
+                fallen.join(", "),
+                folder.display()
+            );
+            std::process::exit(1);
+        }
+        // The one that speaks should not take this one for dead.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        std::process::exit(1);
+    }
+
+    fn end(&self, failed: bool) {
+        if let Some(world) = &self.world {
+            world.end(u8::from(failed));
+        }
+    }
+}
+
+#[cfg(not(feature = "mpi"))]
+impl Ranks {
+    /// There is but one; several would each take the folder for theirs.
+    fn start() -> Result<Self, JobError> {
+        let several =
+            |name: &str| variable(name).and_then(|size| size.parse().ok()).is_some_and(|size: u64| size > 1);
+        if several("OMPI_COMM_WORLD_SIZE") || several("MPI_LOCALNRANKS") {
+            return Err(JobError::Config(
+                "mpirun started several processes, but this program was built without MPI: cargo install it with --features mpi".into(),
+            ));
+        }
+        Ok(Self::alone())
+    }
+
+    pub fn is_asked_to_stop(&self) -> bool {
+        false
+    }
+
+    fn speaks(&self) -> bool {
+        true
+    }
+
+    pub fn mind_the_fallen(&self, _: &Path) {}
+
+    fn end(&self, _: bool) {}
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a launcher tells its processes so, and how many there are changes no result"
+)]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

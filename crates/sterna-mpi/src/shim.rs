@@ -1,0 +1,154 @@
+//! The functions of `shim.c`, as Rust calls them: lengths are those of slices, and codes become errors.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+mod c {
+    use super::*;
+
+    unsafe extern "C" {
+        pub fn sterna_mpi_start(rank: *mut c_int, ranks: *mut c_int) -> c_int;
+        pub safe fn sterna_mpi_is_asked_to_stop() -> c_int;
+        pub fn sterna_mpi_host(out: *mut c_char, room: c_int);
+        pub fn sterna_mpi_cores(out: *mut [u64; 16]);
+        pub fn sterna_mpi_meaning(code: c_int, out: *mut c_char, room: c_int);
+        pub fn sterna_mpi_watch(processes: *const i64, count: c_int);
+        pub safe fn sterna_mpi_is_gone(process: i64) -> c_int;
+        pub fn sterna_mpi_all(own: *const c_void, size: c_int, all: *mut c_void) -> c_int;
+        pub fn sterna_mpi_gather(
+            own: *const c_void,
+            size: c_int,
+            all: *mut c_void,
+            sizes: *const c_int,
+            places: *const c_int,
+        ) -> c_int;
+        pub fn sterna_mpi_gather_to_first(
+            own: *const c_void,
+            size: c_int,
+            all: *mut c_void,
+            sizes: *const c_int,
+            places: *const c_int,
+        ) -> c_int;
+        pub fn sterna_mpi_from_first(bytes: *mut c_void, size: c_int) -> c_int;
+        pub fn sterna_mpi_end();
+        pub fn sterna_mpi_abort(code: c_int);
+    }
+}
+
+/// Why a call of MPI came to nothing.
+pub enum Fault {
+    /// A rank on this machine is gone.
+    Fallen,
+    /// What MPI says.
+    Said(String),
+}
+
+const ROOM: usize = 4096;
+
+fn text(fill: impl FnOnce(*mut c_char, c_int)) -> String {
+    let mut bytes = [0; ROOM];
+    fill(bytes.as_mut_ptr().cast(), ROOM as c_int);
+    CStr::from_bytes_until_nul(&bytes).map_or(String::new(), |text| text.to_string_lossy().into_owned())
+}
+
+/// MPI_SUCCESS is 0 by the standard.
+fn checked(code: c_int) -> Result<(), Fault> {
+    match code {
+        0 => Ok(()),
+        -1 => Err(Fault::Fallen),
+        // SAFETY: at most ROOM bytes are written, the last of them 0.
+        code => Err(Fault::Said(text(|out, room| unsafe { c::sterna_mpi_meaning(code, out, room) }))),
+    }
+}
+
+fn size(length: usize) -> c_int {
+    c_int::try_from(length).expect("pieces are cut to fit")
+}
+
+/// Begins: this rank, and how many there are.
+pub fn start() -> Result<(usize, usize), Fault> {
+    let (mut rank, mut ranks) = (0, 0);
+    // SAFETY: both are written before the call returns; it is made once, by `World::start`.
+    checked(unsafe { c::sterna_mpi_start(&mut rank, &mut ranks) })?;
+    Ok((rank as usize, ranks as usize))
+}
+
+pub fn is_asked_to_stop() -> bool {
+    c::sterna_mpi_is_asked_to_stop() != 0
+}
+
+pub fn host() -> String {
+    // SAFETY: at most ROOM bytes are written, the last of them 0.
+    text(|out, room| unsafe { c::sterna_mpi_host(out, room) })
+}
+
+/// Which cores this process may use, a bit each.
+pub fn cores() -> [u64; 16] {
+    let mut cores = [0; 16];
+    // SAFETY: sixteen words are written.
+    unsafe { c::sterna_mpi_cores(&mut cores) }
+    cores
+}
+
+/// Waits end when one of these processes is gone.
+pub fn watch(processes: &'static [i64]) {
+    // SAFETY: they stay in memory for ever.
+    unsafe { c::sterna_mpi_watch(processes.as_ptr(), size(processes.len())) }
+}
+
+pub fn is_gone(process: i64) -> bool {
+    c::sterna_mpi_is_gone(process) != 0
+}
+
+/// As many bytes from each rank, one after another in `all`.
+pub fn all(own: &[u8], ranks: usize) -> Result<Vec<u8>, Fault> {
+    let mut all = vec![0; own.len() * ranks];
+    // SAFETY: there is room for the bytes of all ranks, which all bring as many.
+    checked(unsafe { c::sterna_mpi_all(own.as_ptr().cast(), size(own.len()), all.as_mut_ptr().cast()) })?;
+    Ok(all)
+}
+
+/// So many bytes of each rank, one after another, on all of them or on the first alone.
+pub fn gather(own: &[u8], sizes: &[usize], receives: Receives) -> Result<Vec<u8>, Fault> {
+    let mut places = vec![0; sizes.len()];
+    for i in 1..sizes.len() {
+        places[i] = places[i - 1] + size(sizes[i - 1]);
+    }
+    let total = if receives == Receives::Nothing { 0 } else { sizes.iter().sum() };
+    let mut all = vec![0; total];
+    let lengths: Vec<c_int> = sizes.iter().map(|length| size(*length)).collect();
+    let call = match receives {
+        Receives::AsAll => c::sterna_mpi_gather,
+        Receives::AsFirst | Receives::Nothing => c::sterna_mpi_gather_to_first,
+    };
+    let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
+    // SAFETY: where bytes come in there is room for those of every rank, at places that follow from their numbers.
+    checked(unsafe { call(from, size(own.len()), to, lengths.as_ptr(), places.as_ptr()) })?;
+    Ok(all)
+}
+
+/// Who gets what is gathered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Receives {
+    /// Every rank does.
+    AsAll,
+    /// This one alone.
+    AsFirst,
+    /// Another one.
+    Nothing,
+}
+
+/// The first rank's bytes come to all others.
+pub fn from_first(bytes: &mut [u8]) -> Result<(), Fault> {
+    // SAFETY: all ranks bring as many bytes.
+    checked(unsafe { c::sterna_mpi_from_first(bytes.as_mut_ptr().cast(), size(bytes.len())) })
+}
+
+pub fn end() {
+    // SAFETY: MPI has begun; no call follows.
+    unsafe { c::sterna_mpi_end() }
+}
+
+pub fn abort(code: i32) {
+    // SAFETY: MPI has begun.
+    unsafe { c::sterna_mpi_abort(code) }
+}

@@ -1,0 +1,156 @@
+"""One run on several ranks of MPI: the bits of a run on one process, however many there are and whichever of them die."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from kills import command, kinds, same, undisturbed
+from sterna_cli import PROGRAM
+
+KILLS = int(os.environ.get("STERNA_KILLS", "3"))
+# As root in a container, on few cores.
+ENVIRONMENT = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                            "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+QUICK = {"run.iterations": 2000, "run.checkpoint_seconds": 0.1, "training.steps": 100}
+
+
+def started(ranks, arguments):
+    """A run on so many ranks, under way."""
+    words = ["mpirun", "--oversubscribe", "-n", ranks, PROGRAM, *arguments, "--threads", 1]
+    return subprocess.Popen([*map(str, words)], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def on(ranks, arguments, seconds=300):
+    """A run on so many ranks: its code, and what it said on stderr."""
+    process = started(ranks, arguments)
+    _, errors = process.communicate(timeout=seconds)
+    return process.returncode, errors
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built_with_mpi():
+    if "STERNA_MPI" in os.environ:
+        return
+    if shutil.which("mpirun") is None:
+        pytest.skip("there is no mpirun")
+    _, errors = on(2, ["resume", "nowhere"])
+    if "built without MPI" in errors:
+        pytest.skip("the program was built without the feature mpi")
+
+
+def processes(mpirun):
+    """Ranks and their processes, of this machine's mpirun."""
+    found = {}
+    for folder in pathlib.Path("/proc").iterdir():
+        try:
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            words = dict(word.split("=", 1) for word in (folder / "environ").read_text().split("\0") if "=" in word)
+        except (OSError, ValueError, IndexError):
+            continue
+        if parent == mpirun and "OMPI_COMM_WORLD_RANK" in words:
+            found[int(words["OMPI_COMM_WORLD_RANK"])] = int(folder.name)
+    return found
+
+
+def lives(process):
+    """Whether there is such a process, other than one whose end nobody has asked for."""
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def settings_of(kind, folder, **more):
+    settings = kinds(folder)[kind] | QUICK
+    if not any(key.startswith("training") for key in kinds(folder)[kind]):
+        del settings["training.steps"]
+    return settings | more
+
+
+@pytest.mark.parametrize("kind", ["plain", "flow", "fitted, two legs", "stan", "molecule"])
+def test_any_number_of_ranks_gives_the_same_bits(kind, tmp_path):
+    settings = settings_of(kind, tmp_path)
+    undisturbed(tmp_path / "alone", settings)
+    for ranks in [1, 2, 3, 4]:
+        out = tmp_path / f"on-{ranks}"
+        code, errors = on(ranks, command(out, settings)[1:])
+        assert code == 0, errors
+        same(out, tmp_path / "alone")
+
+
+def lasting(folder):
+    """A plain run of some seconds."""
+    return settings_of("plain", folder) | {"run.iterations": 60_000}
+
+
+def test_a_rank_that_dies_ends_all_and_any_number_goes_on(tmp_path):
+    settings = lasting(tmp_path)
+    seconds = undisturbed(tmp_path / "alone", settings)
+    out, moments, kills = tmp_path / "run", random.Random(22), 0
+    while True:
+        ranks = moments.choice([2, 3, 4])
+        began = (out / "config.toml").exists()
+        process = started(ranks, ["resume", out] if began else command(out, settings)[1:])
+        if kills == KILLS:
+            _, errors = process.communicate(timeout=300)
+            assert process.returncode == 0, errors
+            break
+        time.sleep(0.5 + moments.uniform(0.0, 2.0 * seconds / (KILLS + 1)))
+        chosen = processes(process.pid)
+        if process.poll() is not None or len(chosen) < ranks:
+            # It was too quick, or had not begun.
+            process.communicate(timeout=300)
+            if process.returncode == 0:
+                same(out, tmp_path / "alone")
+                shutil.rmtree(out)
+            continue
+        rank = moments.randrange(ranks)
+        os.kill(chosen[rank], signal.SIGKILL)
+        killed = time.monotonic()
+        _, errors = process.communicate(timeout=60)
+        assert time.monotonic() - killed < 15 and process.returncode != 0, errors
+        assert f"rank {rank} on " in errors and f"sterna resume {out}" in errors, errors
+        while any(map(lives, chosen.values())):
+            assert time.monotonic() - killed < 15, "a rank is left"
+            time.sleep(0.1)
+        kills += 1
+    same(out, tmp_path / "alone")
+
+
+@pytest.mark.parametrize("stop", ["SIGTERM to the last rank", "SIGUSR1 to mpirun"])
+def test_a_signal_on_any_rank_stops_all_well(stop, tmp_path):
+    settings = lasting(tmp_path)
+    undisturbed(tmp_path / "alone", settings)
+    out = tmp_path / "run"
+    process = started(3, command(out, settings)[1:])
+    while not (out / "checkpoint" / "state").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    if stop.startswith("SIGTERM"):
+        os.kill(processes(process.pid)[2], signal.SIGTERM)
+    else:
+        process.send_signal(signal.SIGUSR1)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and errors.count(f"sterna resume {out}") == 1, errors
+    assert json.loads((out / "progress.json").read_text())["state"] == "stopped"
+    code, errors = on(2, ["resume", out])
+    assert code == 0, errors
+    same(out, tmp_path / "alone")
+
+
+def test_what_is_wrong_is_said_once(tmp_path):
+    small = {"target.kind": "normal", "target.dim": 2, "chains.count": 3, "schedule.rounds": 2, "schedule.iterations": 200,
+             "run.iterations": 500}
+    code, errors = on(3, command(tmp_path / "run", small | {"run.thin": 0})[1:])
+    assert code == 2 and errors.count("error:") == 1 and "run.thin" in errors, errors
+    code, errors = on(2, [*command(tmp_path / "run", small | {"chains.ensembles": 1})[1:]])
+    assert code == 0 and errors.count("1 of them have nothing to move") == 1, errors
+    code, errors = on(2, command(tmp_path / "run", small)[1:])
+    assert code == 2 and errors.count("error:") == 1 and "holds a run already" in errors, errors
