@@ -243,24 +243,57 @@ class Run:
         """What a user should know: code and message of each."""
         return list(self.summary["alarms"])
 
-    def _groups(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
-        found: dict[str, dict[str, Any]] = self._read("draws", lambda: _core.read_draws(str(self._folder)))
+    def _groups(self, name: str = "draws.nc") -> dict[str, dict[str, npt.NDArray[Any]]]:
+        found: dict[str, dict[str, Any]] = self._read(name, lambda: _core.read_draws(str(self._folder / name)))
         return found
+
+    def _by_name(self, found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        """In the order of the parameters."""
+        order = [row["name"].split("[")[0] for row in self.summary.get("parameters", [])]
+        return {name: found[name] for name in dict.fromkeys([*order, *found]) if name in found}
 
     @property
     def draws(self) -> dict[str, npt.NDArray[np.float64]]:
         """Draws of the target, by name: arrays of ladder × draw × shape."""
-        order = [row["name"].split("[")[0] for row in self.summary.get("parameters", [])]
-        found = self._groups()["posterior"]
-        return {name: found[name] for name in dict.fromkeys([*order, *found]) if name in found}
+        return self._by_name(self._groups()["posterior"])
 
     @property
     def sample_stats(self) -> dict[str, npt.NDArray[Any]]:
         """Log density (``lp``), replica, ``acceptance_rate``, ``diverging`` and more of each draw: arrays of ladder × draw."""
-        found = dict(self._groups()["sample_stats"])
-        if "diverging" in found:
-            found["diverging"] = found["diverging"].astype(bool)
-        return found
+        return _stats(self._groups()["sample_stats"])
+
+    @property
+    def warmup(self) -> dict[str, npt.NDArray[np.float64]]:
+        """The target's chain before sampling, by name: at most 512 evenly spread iterations of tuning and burn-in."""
+        return self._by_name(self._groups().get("warmup_posterior", {}))
+
+    @property
+    def warmup_stats(self) -> dict[str, npt.NDArray[Any]]:
+        """What :attr:`sample_stats` has, of :attr:`warmup`; ``iteration`` says which they are."""
+        return _stats(self._groups().get("warmup_sample_stats", {}))
+
+    @property
+    def all_chains(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Draws of all chains, by name: arrays of chain × ladder × draw × shape, chain 0 nearest the reference.
+
+        They are kept where ``output={"trajectories": True, "every": 1}`` asks for them, every so many iterations.
+        """
+        return self._stacked("posterior")
+
+    @property
+    def all_chains_stats(self) -> dict[str, npt.NDArray[Any]]:
+        """What :attr:`sample_stats` has, of :attr:`all_chains`; ``lp`` is the log density of each chain's own law."""
+        return _stats(self._stacked("sample_stats"))
+
+    def _stacked(self, group: str) -> dict[str, npt.NDArray[Any]]:
+        import numpy as np
+
+        names = [f"chain-{chain}.nc" for chain in range(int(self.summary["chains"]))]
+        if not (self._folder / names[0]).exists():
+            cure = 'sample with output={"trajectories": True, "every": 1}'
+            raise RunError(f"draws of all chains were not kept: {cure} (of a molecule, they are files for chemists: *.dcd)")
+        each = [self._by_name(self._groups(name)[group]) for name in names]
+        return {name: np.stack([one[name] for one in each]) for name in each[0]}
 
     def table(self) -> pandas.DataFrame:
         """Mean, sd, quantiles, error, effective draws and R-hat of each parameter and observable, as a table of pandas."""
@@ -286,7 +319,8 @@ class Run:
     def to_arviz(self) -> Any:
         """Hand all to ArviZ: an ``InferenceData`` with ArviZ 0.2x, a ``DataTree`` with ArviZ 1.
 
-        Groups are posterior, sample_stats and tempering (schedule, rejections, acceptance and step size of each chain).
+        Groups are posterior and sample_stats; warmup_posterior and warmup_sample_stats, of the time before sampling; and tempering
+        (schedule, rejections, acceptance and step size of each chain, and draws of all chains where they were kept).
         """
         from ._tables import to_arviz
 
@@ -356,6 +390,11 @@ class Run:
             (folder / name).write_bytes(content)
         self.__init__(folder)  # type: ignore[misc]
         self._kept = weakref.finalize(self, shutil.rmtree, folder, True)
+
+
+def _stats(found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Statistics, with truths as such."""
+    return {name: values.astype(bool) if name == "diverging" else values for name, values in found.items()}
 
 
 def _number(value: Any) -> float:

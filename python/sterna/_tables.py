@@ -33,22 +33,43 @@ def draws_table(run: Run) -> pandas.DataFrame:
 
 
 def _tempering(run: Run) -> Any:
-    """What is known of each chain and pair of the ladder."""
+    """What is known of each chain and pair of the ladder, with draws of all chains where they were kept."""
     import numpy as np
     import xarray
 
     summary = run.summary
-    numbers = [("schedule", "rung"), ("rejection_rates", "pair")]
-    data = {name: (axis, np.asarray(summary[name], dtype=float)) for name, axis in numbers}
-    explorer = summary["explorer"]
+    chains = len(summary["schedule"])
+    data: dict[str, Any] = {
+        "schedule": ("rung", np.asarray(summary["schedule"], dtype=float)),
+        "rejection_rates": ("pair", np.asarray(summary["rejection_rates"], dtype=float)),
+    }
     for name, label in (("acceptance", "acceptance_rate"), ("step_size", "step_size")):
-        if explorer.get(name):
-            data[label] = ("rung", np.asarray(explorer[name], dtype=float))
+        of_chains = summary["explorer"].get(name) or []
+        if len(of_chains) == chains:
+            data[label] = ("rung", np.asarray(of_chains, dtype=float))
+    coords: dict[str, Any] = {}
+    if (run.folder / "chain-0.nc").exists():
+        about = run.about()
+        for name, values in [*run.all_chains.items(), ("lp", run.all_chains_stats["lp"])]:
+            own = about.get("dims", {}).get(name) or [f"{name}_dim_{i}" for i in range(values.ndim - 3)]
+            data[name] = (("rung", "chain", "draw", *own), values)
+            coords |= {axis: about["coords"][axis] for axis in own if axis in about.get("coords", {})}
     scalars = {key: summary[key] for key in ("global_barrier", "round_trips")}
     attributes = {**scalars, "log_z": run.log_z, "log_z_error": run.log_z_error, "verdict": run.verdict}
-    sizes = {axis: len(values) for axis, values in data.values()}
-    kept = {name: pair for name, pair in data.items() if len(pair[1]) == sizes[pair[0]]}
-    return xarray.Dataset(kept, attrs=attributes)
+    return xarray.Dataset(data, coords=coords, attrs=attributes)
+
+
+def _with_step_size(run: Run, stats: dict[str, Any]) -> dict[str, Any]:
+    """Frozen while sampling, so that of the target's chain is that of every draw; of moves that halve it, the one they begin from."""
+    import numpy as np
+
+    summary = run.summary
+    sizes = summary["explorer"].get("step_size") or []
+    target = summary["legs"][0]["chains"] - 1 if summary.get("legs") else len(summary["schedule"]) - 1
+    known = summary["explorer"].get("size", "step size") == "step size" and target < len(sizes)
+    if not known or sizes[target] is None:
+        return stats
+    return {**stats, "step_size": np.full(stats["lp"].shape, float(sizes[target]))}
 
 
 def to_arviz(run: Run) -> Any:
@@ -58,26 +79,19 @@ def to_arviz(run: Run) -> Any:
         import arviz
 
     about = run.about()
-    stats = dict(run.sample_stats)
-    sizes = run.summary["explorer"].get("step_size") or []
-    if sizes and run.summary["explorer"].get("size", "step size") == "step size":
-        # Frozen while sampling, so that of the target's chain is that of every draw.
-        import numpy as np
-
-        target = len(run.summary["schedule"]) - 1 if not run.summary.get("legs") else run.summary["legs"][0]["chains"] - 1
-        if target < len(sizes) and sizes[target] is not None:
-            stats["step_size"] = np.full(stats["lp"].shape, float(sizes[target]))
-    known = {name: values for name, values in about.get("coords", {}).items()}
+    known = dict(about.get("coords", {}))
     dims = {name: axes for name, axes in about.get("dims", {}).items() if name in run.draws}
     attributes = {"inference_library": "sterna", "inference_library_version": run.summary["sterna"]}
-    groups = {"posterior": run.draws, "sample_stats": stats}
+    groups = {"posterior": run.draws, "sample_stats": _with_step_size(run, run.sample_stats)}
+    if run.warmup:
+        groups |= {"warmup_posterior": run.warmup, "warmup_sample_stats": run.warmup_stats}
     if int(arviz.__version__.split(".")[0]) >= 1:
         import xarray
 
-        tree = arviz.from_dict(groups, coords=known, dims=dims)
+        tree = arviz.from_dict(groups, save_warmup=True, coords=known, dims=dims)
         tree.attrs.update(attributes)
         tree["tempering"] = xarray.DataTree(_tempering(run))
         return tree
-    data = arviz.from_dict(**groups, coords=known, dims=dims, attrs=attributes)
+    data = arviz.from_dict(**groups, save_warmup=True, coords=known, dims=dims, attrs=attributes)
     data.add_groups({"tempering": _tempering(run)}, warn_on_custom_groups=False)
     return data

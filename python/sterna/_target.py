@@ -110,10 +110,12 @@ class Target:
         return from_jax(log_density, dim_or_example, **more)
 
     @staticmethod
-    def from_openmm(system: Any, positions: Any, **more: Any) -> Target:
+    def from_openmm(system: Any, positions: Any = None, **more: Any) -> Target:
         """See :func:`sterna.from_openmm`."""
         from ._openmm import from_openmm
 
+        if positions is None:
+            raise ConfigError("a System holds no positions: give a conformation to start from, positions=...")
         return from_openmm(system, positions, **more)
 
 

@@ -187,6 +187,17 @@ def test_an_exception_comes_back_as_itself_with_the_point():
         sterna.from_pyfunc(2, raises)(np.full((3, 2), 2.0))
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, StopIteration, MemoryError])
+def test_whatever_is_raised_comes_back_as_itself(kind):
+    def raises(x):
+        if len(x) > 1:
+            raise kind("by the target")
+        return quadratic(x)
+
+    with pytest.raises(kind, match="by the target"):
+        sterna.sample(sterna.from_pyfunc(2, raises), progress_bar=False)
+
+
 def test_an_exception_of_a_prior_transform_too():
     def transform(u):
         raise Odd("no prior")

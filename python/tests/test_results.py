@@ -43,8 +43,14 @@ def test_arviz(run):
     np.testing.assert_array_equal(data["posterior"]["mu"].values, run.draws["mu"])
     assert data["sample_stats"]["lp"].shape == run.draws["mu"].shape and "step_size" in data["sample_stats"]
     assert data["sample_stats"]["diverging"].dtype == bool and data["sample_stats"]["acceptance_rate"].max() <= 1
+    # What was before sampling, of the same shape but for its length.
+    warmup, stats = data["warmup_posterior"], data["warmup_sample_stats"]
+    assert list(warmup.data_vars) == ["mu", "theta"] and warmup["theta"].shape[::2] == data["posterior"]["theta"].shape[::2]
+    assert (np.diff(stats["iteration"].values, axis=1) > 0).all() and set(stats) >= {"lp", "acceptance_rate", "diverging"}
+    x = np.concatenate([run.warmup["mu"][..., None], run.warmup["theta"]], axis=2).reshape(-1, 3)
+    np.testing.assert_allclose(run.warmup_stats["lp"].ravel(), humps(x)[0], rtol=1e-12)
     tempering = data["tempering"]
-    assert len(tempering["schedule"]) == run.summary["chains"] == len(tempering["rejection_rates"]) + 1
+    assert "mu" not in tempering and len(tempering["schedule"]) == run.summary["chains"] == len(tempering["rejection_rates"]) + 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table = arviz.summary(data)
@@ -53,11 +59,29 @@ def test_arviz(run):
     assert float(table["mean"].iloc[0]) == pytest.approx(run.table()["mean"].iloc[0], abs=0.06)
 
 
+def test_draws_of_all_chains_if_asked_for(run):
+    with pytest.raises(sterna.RunError, match=r'output=\{"trajectories": True, "every": 1\}'):
+        run.all_chains
+    target = sterna.from_pyfunc(2, humps, parameters={"a": (), "b": "real"})
+    kept = sterna.sample(target, **{**SHORT, "thin": 2, "output": {"trajectories": True, "every": 2}})
+    assert kept.all_chains["a"].shape == (4, 2, 200)
+    for name, values in kept.draws.items():
+        np.testing.assert_array_equal(kept.all_chains[name][-1], values)
+    lp, x = kept.all_chains_stats["lp"], np.stack([kept.all_chains["a"], kept.all_chains["b"]], axis=-1)
+    betas = np.array(kept.summary["schedule"])[:, None, None]
+    normal = -0.5 * (x**2).sum(-1) - np.log(2 * np.pi)
+    of_target = humps(x.reshape(-1, 2))[0].reshape(lp.shape)
+    np.testing.assert_allclose(lp, (1 - betas) * normal + betas * of_target, rtol=1e-9, atol=1e-9)
+    pytest.importorskip("arviz")
+    assert kept.to_arviz()["tempering"]["b"].dims == ("rung", "chain", "draw")
+
+
 def test_the_file_says_the_same(run):
     netcdf = pytest.importorskip("netCDF4")
     with netcdf.Dataset(run.folder / "draws.nc") as file:
         np.testing.assert_array_equal(file["posterior/theta"][:], run.draws["theta"])
         assert set(file["sample_stats"].variables) >= {"lp", "replica", "acceptance_rate", "diverging"}
+        np.testing.assert_array_equal(file["warmup_posterior/theta"][:], run.warmup["theta"])
 
 
 def test_moves_that_diverge_are_told():

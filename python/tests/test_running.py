@@ -136,12 +136,30 @@ if child == 0:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
+FORK_IN_THE_MIDST = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import sterna
+from conftest import SHORT, humps
+run = sterna.sample(sterna.from_pyfunc(2, humps), **{**SHORT, "iterations": 10_000_000}, blocking=False)
+child = os.fork()
+if child == 0:
+    try:
+        run.wait()
+    except sterna.RunError as error:
+        os._exit(0 if "forked" in str(error) else 2)
+    os._exit(3)
+run.abort()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
-def test_a_fork_after_the_import_samples_too():
+@pytest.mark.parametrize("code", [FORK, FORK_IN_THE_MIDST], ids=["after the import", "in the midst of a run"])
+def test_a_fork_samples_too_and_leaves_its_parents_run_alone(code):
     # In a process of its own: threads of other packages do not survive a fork.
     here = pathlib.Path(__file__).parent
-    done = subprocess.run([sys.executable, "-c", FORK, here], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code, here], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 

@@ -237,7 +237,7 @@ def test_overlapping_atoms_have_no_density(tmp_path):
     ({"target.kind": "gmm", "reference.temperature": "900.0"}, "belongs to molecules"),
     ({"target.kind": "gmm", "accelerator.kind": "scaling"}, "belongs to molecules"),
     ({"target.kind": "gmm", "target.temperature": "300.0"}, "belongs to molecules"),
-    ({"target.kind": "gmm", "output.trajectories": "true"}, "belongs to molecules"),
+    ({"target.kind": "gmm", "output.distances": "[[0, 1]]"}, "belongs to molecules"),
 ])
 def test_wrong_settings(tmp_path, settings, said):
     settings = {"target.kind": "alanine-dipeptide", **settings}

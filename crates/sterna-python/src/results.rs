@@ -13,10 +13,10 @@ fn raised<T>(result: Result<T, JobError>) -> PyResult<T> {
     result.map_err(|error| raise(&error, &Raised::default()))
 }
 
-/// Variables of draws.nc: a dictionary of arrays for each group.
+/// Variables of draws.nc, or of another file of draws: a dictionary of arrays for each group.
 #[pyfunction]
-pub fn read_draws(py: Python<'_>, folder: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let columns = raised(py.detach(|| read(&folder.join("draws.nc"))).map_err(JobError::from))?;
+pub fn read_draws(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let columns = raised(py.detach(|| read(&path)).map_err(JobError::from))?;
     let groups = PyDict::new(py);
     for column in columns {
         let group = match groups.get_item(column.group)? {

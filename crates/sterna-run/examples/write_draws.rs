@@ -47,7 +47,12 @@ fn write(path: &Path, ensembles: usize, draws: usize, dim: usize) -> Result<f64,
     let start = Instant::now();
     DrawsFile::new(
         dim,
-        data.iter().map(|(x, log_density, _, replica)| EnsembleDraws { x, log_density, replica }),
+        data.iter().map(|(x, log_density, _, replica)| EnsembleDraws {
+            x,
+            log_density,
+            replica,
+            ..EnsembleDraws::default()
+        }),
     )
     .statistic("energy", data.iter().map(|(_, _, energy, _)| Values::Real(energy)))
     .statistic("steps", data.iter().map(|(_, _, _, replica)| Values::Count(replica)))

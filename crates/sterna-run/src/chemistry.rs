@@ -47,7 +47,7 @@ fn write_trajectories(
     let (chains, ensembles) = (run.sampler().schedule.chains(), run.settings().ensembles);
     let dim = molecule.mean_free().dim();
     let mut x = vec![0.0; 3 * molecule.atoms()];
-    for (place, points) in run.records().flat_map(|record| &record.trajectories).enumerate() {
+    for (place, draws) in run.records().flat_map(|record| &record.trajectories).enumerate() {
         let (ensemble, chain) = (place / chains, place % chains);
         let name = match ensembles {
             1 => format!("trajectory-{chain}.dcd"),
@@ -56,7 +56,7 @@ fn write_trajectories(
         let path = folder.join(name);
         let frames = |beside: &Path| -> io::Result<()> {
             let mut file = DcdWriter::new(BufWriter::new(File::create(beside)?), molecule.atoms())?;
-            for point in points.chunks_exact(dim) {
+            for point in draws.x.chunks_exact(dim) {
                 molecule.mean_free().to_cartesian(point, &mut x);
                 file.write(&x)?;
             }

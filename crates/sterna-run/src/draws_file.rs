@@ -7,6 +7,7 @@
 //! /                 attributes
 //!   posterior/      x (chain, draw, x_dim_0)            coordinates chain, draw, x_dim_0
 //!   sample_stats/   lp, replica, acceptance_rate, diverging, … (chain, draw)
+//!   warmup_posterior/, warmup_sample_stats/   the same of the time before sampling, with iteration (chain, draw)
 //! ```
 //!
 //! Where parameters have names, `posterior` has a variable for each of them in place of `x`, as ArviZ's users expect: `mu`
@@ -34,7 +35,7 @@ use crate::draws_store::StoredDraws;
 use crate::files::replace;
 use crate::problem::{Constrain, Observable, Parameter};
 use named::Named;
-use rust_hdf5::{H5File, H5Group, Hdf5Error};
+use rust_hdf5::{H5Dataset, H5File, H5Group, Hdf5Error};
 use variable::{Variable, describe, truths, widen, write_scale, write_statistic};
 
 const CHAIN: &str = "chain";
@@ -44,9 +45,12 @@ const LP: &str = "lp";
 const REPLICA: &str = "replica";
 const ACCEPTANCE: &str = "acceptance_rate";
 const DIVERGING: &str = "diverging";
+const ITERATION: &str = "iteration";
+/// What names of groups of the time before sampling begin with.
+const WARMUP: &str = "warmup_";
 
 /// Draws of one ensemble's target chain.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct EnsembleDraws<'a> {
     /// Points, one after the other (draws × dim).
     pub x: &'a [f64],
@@ -54,11 +58,21 @@ pub struct EnsembleDraws<'a> {
     pub log_density: &'a [f64],
     /// The replica that sat on the target chain.
     pub replica: &'a [u32],
+    /// Mean acceptance of the local moves before each draw, where it is known; of all ensembles or of none.
+    pub acceptance: &'a [f32],
+    /// Whether one of them came to a point at which the log density is no number; likewise.
+    pub diverging: &'a [bool],
 }
 
 impl<'a> From<&'a sterna::records::Draws> for EnsembleDraws<'a> {
     fn from(draws: &'a sterna::records::Draws) -> Self {
-        Self { x: &draws.x, log_density: &draws.log_density, replica: &draws.replica }
+        Self {
+            x: &draws.x,
+            log_density: &draws.log_density,
+            replica: &draws.replica,
+            acceptance: &draws.acceptance,
+            diverging: &draws.diverging,
+        }
     }
 }
 
@@ -86,7 +100,8 @@ impl Values<'_> {
 /// use sterna_run::draws_file::{DrawsFile, EnsembleDraws, Values};
 ///
 /// let folder = tempfile::tempdir()?;
-/// let ensemble = EnsembleDraws { x: &[0.5, -1.0], log_density: &[-0.1, -0.5], replica: &[0, 1] };
+/// let (x, log_density, replica) = (&[0.5, -1.0], &[-0.1, -0.5], &[0, 1]);
+/// let ensemble = EnsembleDraws { x, log_density, replica, ..EnsembleDraws::default() };
 /// let file = DrawsFile::new(1, [ensemble]).statistic("acceptance", [Values::Real(&[0.9, 0.8])]);
 /// file.write(&folder.path().join("draws.nc"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -135,7 +150,7 @@ impl From<f64> for Attribute {
 ///
 /// let folder = tempfile::tempdir()?;
 /// let (x, log_density, replica) = ([0.5, -1.0, 2.0, 0.25], [-0.625, -2.03125], [3, 0]);
-/// let ensemble = EnsembleDraws { x: &x, log_density: &log_density, replica: &replica };
+/// let ensemble = EnsembleDraws { x: &x, log_density: &log_density, replica: &replica, ..EnsembleDraws::default() };
 /// DrawsFile::new(2, [ensemble]).attribute("seed", 1).write(&folder.path().join("draws.nc"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -153,8 +168,10 @@ pub struct DrawsFile<'a> {
     pub values: Option<&'a dyn Constrain>,
     /// Functions of a draw, in `posterior` as well.
     pub observables: &'a [Observable],
-    /// Beyond `lp` and `replica`, and of draws on disk `acceptance_rate` and `diverging`.
+    /// Beyond `lp`, `replica`, `acceptance_rate` and `diverging`.
     pub statistics: Vec<Statistic<'a>>,
+    /// Of the time before sampling, one entry for each ensemble, and the iteration of each draw; none where nothing is known of it.
+    pub warmup: Vec<(&'a [u32], EnsembleDraws<'a>)>,
     /// On the file and on both groups, after those that name this library.
     pub attributes: Vec<(String, Attribute)>,
 }
@@ -171,6 +188,7 @@ impl<'a> DrawsFile<'a> {
             values: None,
             observables: &[],
             statistics: Vec::new(),
+            warmup: Vec::new(),
             attributes: Vec::new(),
         }
     }
@@ -208,6 +226,22 @@ impl<'a> DrawsFile<'a> {
         self
     }
 
+    /// Adds what was before sampling: of each ensemble iterations, and draws after them.
+    pub fn after(self, warmup: &'a [(Vec<u32>, sterna::records::Draws)]) -> Self {
+        let each = warmup.iter().map(|(iterations, draws)| (&iterations[..], draws.into()));
+        Self { warmup: each.collect(), ..self }
+    }
+
+    /// What was before sampling, as a file of its own; none where nothing is known of it.
+    fn before_sampling(&self) -> Option<Self> {
+        let (iterations, ensembles): (Vec<_>, Vec<_>) = self.warmup.iter().copied().unzip();
+        if iterations.first().is_none_or(|first| first.is_empty()) {
+            return None;
+        }
+        let file = Self { ensembles, stored: None, statistics: Vec::new(), warmup: Vec::new(), ..self.clone() };
+        Some(file.statistic(ITERATION, iterations.into_iter().map(Values::Count)))
+    }
+
     /// Writes `path`. The file is made beside it, as `<path>.partial`, and renamed once it is whole and on
     /// disk: a crash or an error leaves what was at `path` before. Beyond the input this needs memory for
     /// a few chunks and their index: some megabytes for ten million draws.
@@ -243,6 +277,10 @@ impl<'a> DrawsFile<'a> {
             length(LP, i, ensemble.log_density.len(), draws)?;
             length(REPLICA, i, ensemble.replica.len(), draws)?;
             length("x", i, ensemble.x.len(), draws.saturating_mul(self.dim))?;
+            if self.knows_moves() {
+                length(ACCEPTANCE, i, ensemble.acceptance.len(), draws)?;
+                length(DIVERGING, i, ensemble.diverging.len(), draws)?;
+            }
         }
         let values = self.values.map_or(self.dim, Constrain::values);
         named::check(values, self.parameters, self.observables)?;
@@ -266,7 +304,12 @@ impl<'a> DrawsFile<'a> {
                 }
             }
         }
-        Ok(())
+        self.before_sampling().map_or(Ok(()), |before| before.check())
+    }
+
+    /// Whether it is known what the local moves before each draw did.
+    fn knows_moves(&self) -> bool {
+        self.stored.is_some() || self.ensembles.first().is_some_and(|e| !e.acceptance.is_empty())
     }
 
     /// Writes and syncs `partial`; errors speak of `path`, the file that was asked for.
@@ -283,52 +326,90 @@ impl<'a> DrawsFile<'a> {
     }
 
     fn write_content(&self, file: &H5File) -> Result<(), Hdf5Error> {
-        let (ensembles, draws) = (self.count(), self.draws());
         self.write_attributes(&file.root_group())?;
-
         // Dimensions are numbered through the file, in order of creation.
-        let posterior = file.create_group("posterior")?;
+        let mut dimensions = 0;
+        self.write_groups(file, "", &mut dimensions)?;
+        match self.before_sampling() {
+            Some(before) => before.write_groups(file, WARMUP, &mut dimensions),
+            None => Ok(()),
+        }
+    }
+
+    /// Draws and statistics, in groups whose names begin so.
+    fn write_groups(&self, file: &H5File, prefix: &str, dimensions: &mut i32) -> Result<(), Hdf5Error> {
+        let (ensembles, draws) = (self.count(), self.draws());
+        let mut scale = |group: &H5Group, name, length| {
+            let scale = write_scale(group, name, length, *dimensions);
+            *dimensions += 1;
+            scale
+        };
+        let posterior = file.create_group(&format!("{prefix}posterior"))?;
         self.write_attributes(&posterior)?;
-        let chain = write_scale(&posterior, CHAIN, ensembles, 0)?;
-        let draw = write_scale(&posterior, DRAW, draws, 1)?;
-        let mut dimensions = 2;
+        let (chain, draw) = (scale(&posterior, CHAIN, ensembles)?, scale(&posterior, DRAW, draws)?);
         if self.parameters.is_empty() {
-            let x_dim = write_scale(&posterior, X_DIM, self.dim, 2)?;
-            dimensions = 3;
+            let x_dim = scale(&posterior, X_DIM, self.dim)?;
             let x = Variable::create::<f64>(&posterior, "x", &[&chain, &draw, &x_dim])?;
             for i in 0..ensembles {
                 x.write(i, |rows| self.x(i, rows))?;
             }
         }
-        Named::create(&posterior, self, [&chain, &draw], &mut dimensions)?.write(self)?;
+        Named::create(&posterior, self, [&chain, &draw], dimensions)?.write(self)?;
 
-        let sample_stats = file.create_group("sample_stats")?;
+        let sample_stats = file.create_group(&format!("{prefix}sample_stats"))?;
         self.write_attributes(&sample_stats)?;
-        let chain = write_scale(&sample_stats, CHAIN, ensembles, dimensions)?;
-        let draw = write_scale(&sample_stats, DRAW, draws, dimensions + 1)?;
-        let lp = Variable::create::<f64>(&sample_stats, LP, &[&chain, &draw])?;
-        for i in 0..ensembles {
+        let chain = write_scale(&sample_stats, CHAIN, ensembles, *dimensions)?;
+        let draw = write_scale(&sample_stats, DRAW, draws, *dimensions + 1)?;
+        *dimensions += 2;
+        self.write_statistics(&sample_stats, [&chain, &draw])
+    }
+
+    fn write_statistics(&self, group: &H5Group, scales: [&H5Dataset; 2]) -> Result<(), Hdf5Error> {
+        let lp = Variable::create::<f64>(group, LP, &scales)?;
+        let replica = Variable::create::<i64>(group, REPLICA, &scales)?;
+        for i in 0..self.count() {
             lp.write(i, |rows| match self.stored {
                 Some(stored) => Ok(stored.log_density(i, rows)?),
                 None => Ok(Cow::Borrowed(&self.ensembles[i].log_density[rows])),
             })?;
-        }
-        describe(&lp.dataset, "log density of the target, not normalised")?;
-        let replica = Variable::create::<i64>(&sample_stats, REPLICA, &[&chain, &draw])?;
-        for i in 0..ensembles {
             replica.write(i, |rows| match self.stored {
                 Some(stored) => Ok(widen(&stored.replica(i, rows)?)),
                 None => Ok(widen(&self.ensembles[i].replica[rows])),
             })?;
         }
-        describe(&replica.dataset, "replica on the target chain")?;
-        if let Some(stored) = self.stored {
-            write_moves(&sample_stats, stored, [&chain, &draw])?;
+        describe(&lp.dataset, "log density, not normalised")?;
+        describe(&replica.dataset, "replica on the chain")?;
+        if self.knows_moves() {
+            self.write_moves(group, scales)?;
         }
         for Statistic { name, values } in &self.statistics {
-            write_statistic(&sample_stats, name, values, [&chain, &draw])?;
+            write_statistic(group, name, values, scales)?;
         }
         Ok(())
+    }
+
+    /// What the local moves before each draw did.
+    fn write_moves(&self, group: &H5Group, scales: [&H5Dataset; 2]) -> Result<(), Hdf5Error> {
+        let acceptance = Variable::create::<f64>(group, ACCEPTANCE, &scales)?;
+        let diverging = truths(group, DIVERGING, &scales)?;
+        for i in 0..self.count() {
+            acceptance.write(i, |rows| {
+                let values: Cow<[f32]> = match self.stored {
+                    Some(stored) => stored.acceptance(i, rows)?.into(),
+                    None => Cow::Borrowed(&self.ensembles[i].acceptance[rows]),
+                };
+                Ok(values.iter().map(|&value| f64::from(value)).collect())
+            })?;
+            diverging.write(i, |rows| {
+                let values: Cow<[bool]> = match self.stored {
+                    Some(stored) => stored.diverging(i, rows)?.into(),
+                    None => Cow::Borrowed(&self.ensembles[i].diverging[rows]),
+                };
+                Ok(values.iter().map(|&value| i64::from(value)).collect())
+            })?;
+        }
+        describe(&acceptance.dataset, "mean acceptance of the local moves on the chain before the draw")?;
+        describe(&diverging.dataset, "whether one of them came to a point at which the log density is no number")
     }
 
     /// Points of some draws of an ensemble.
@@ -356,22 +437,6 @@ impl<'a> DrawsFile<'a> {
         }
         Ok(())
     }
-}
-
-/// What the local moves before each draw did.
-fn write_moves(
-    group: &H5Group,
-    stored: &StoredDraws,
-    scales: [&rust_hdf5::H5Dataset; 2],
-) -> Result<(), Hdf5Error> {
-    let acceptance = Variable::create::<f64>(group, ACCEPTANCE, &scales)?;
-    let diverging = truths(group, DIVERGING, &scales)?;
-    for i in 0..stored.ensembles() {
-        acceptance.write(i, |rows| Ok(stored.acceptance(i, rows)?.into_iter().map(f64::from).collect()))?;
-        diverging.write(i, |rows| Ok(stored.diverging(i, rows)?.into_iter().map(i64::from).collect()))?;
-    }
-    describe(&acceptance.dataset, "mean acceptance of the local moves on the target chain before the draw")?;
-    describe(&diverging.dataset, "whether one of them came to a point at which the log density is no number")
 }
 
 /// Whether all readers can take this for a variable's name.

@@ -45,7 +45,6 @@ pub(crate) fn check_output(problem: &Problem, config: &Config) -> Result<(), Job
     let output = &config.output;
     let Some(molecule) = &problem.molecule else {
         let given = [
-            ("output.trajectories", output.trajectories),
             ("output.distances", !output.distances.is_empty()),
             ("output.dihedrals", !output.dihedrals.is_empty()),
         ];

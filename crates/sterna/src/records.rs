@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 
 mod sampling;
 mod tuning;
+mod warmup;
 
 pub use sampling::{Draws, LATEST, SamplingRecord};
 pub use tuning::TuningRecord;
+pub use warmup::WarmupRecord;
 
 /// A record of several ladders that can be joined and parted: a run goes on with another number of
 /// threads than it began with.
@@ -171,7 +173,7 @@ impl Ladders for Counts {
     }
 }
 
-/// Keeps nothing: burn-in.
+/// Keeps nothing.
 impl Recorder for () {
     fn record(&mut self, _step: &Step) -> Result<()> {
         Ok(())

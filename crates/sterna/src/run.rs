@@ -368,6 +368,12 @@ impl Run {
         self.ladder.records()
     }
 
+    /// What is remembered of the time before sampling, ladder after ladder: iterations, counted from 1, and the target's chain after
+    /// each. For people to look at, evenly spread and at most 512 of them.
+    pub fn warmup(&self) -> impl Iterator<Item = (Vec<u32>, Draws)> {
+        self.ladder.shards.iter().flat_map(|shard| shard.warmup.draws())
+    }
+
     /// Takes the draws out, ladder after ladder: those since they were last taken out. Estimates do not need
     /// them, so a run of any length fits into memory if its owner puts draws elsewhere now and then.
     pub fn take_draws(&mut self) -> Vec<Draws> {

@@ -49,7 +49,7 @@ impl<T: Copy> Thinned<T> {
         Self { width, most, stride: 1, values: Vec::with_capacity(width * most) }
     }
 
-    fn is_sound(&self, width: usize, most: usize) -> bool {
+    pub(crate) fn is_sound(&self, width: usize, most: usize) -> bool {
         let rows = self.values.len().checked_div(width).unwrap_or(0);
         (self.width, self.most) == (width, most)
             && self.stride.is_power_of_two()

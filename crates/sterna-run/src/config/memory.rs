@@ -112,7 +112,9 @@ fn needs(config: &Config, problem: &Problem, settings: &Settings) -> Vec<Need> {
     ];
     if let Some(every) = settings.trajectories {
         let frames = factor("run.iterations", settings.iterations as f64 / every.max(1) as f64, 1e4);
-        let factors = with(with(rows(), dim()), frames);
+        // Beside each point its log density, replica and moves.
+        let numbers = factor("target.dim", problem.dim() as f64 + 3.0, 32.0);
+        let factors = with(with(rows(), numbers), frames);
         needs.push(Need { what: "trajectories (output.every)", bytes: 16.0, factors });
     }
     if config.accelerator.kind() != "none" {

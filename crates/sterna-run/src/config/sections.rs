@@ -204,9 +204,10 @@ impl Until {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputConfig {
-    /// Molecules: whether to write a trajectory of each chain (DCD, beside `topology.pdb`).
+    /// Whether to keep draws of all chains: `chain-<n>.nc`, laid out as `draws.nc` is; of molecules a trajectory of each chain (DCD,
+    /// beside `topology.pdb`).
     pub trajectories: bool,
-    /// A frame every so many iterations.
+    /// One of them every so many iterations.
     pub every: u64,
     /// Molecules: distances (nm) to write with each draw, as pairs of atoms counted from 0.
     pub distances: Vec<[usize; 2]>,

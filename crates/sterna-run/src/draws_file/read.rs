@@ -7,7 +7,7 @@ use std::path::Path;
 /// A variable of `draws.nc`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// `posterior` or `sample_stats`.
+    /// `posterior` or `sample_stats`, or these of the time before sampling: `warmup_posterior`, `warmup_sample_stats`.
     pub group: &'static str,
     /// Its name.
     pub name: String,
@@ -26,6 +26,8 @@ pub enum Numbers {
     Count(Vec<i64>),
 }
 
+const GROUPS: [&str; 4] = ["posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats"];
+
 /// All variables of a file, in their order; coordinates of axes are left out.
 ///
 /// ```
@@ -33,7 +35,8 @@ pub enum Numbers {
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("draws.nc");
-/// let ensemble = EnsembleDraws { x: &[0.5, -1.0], log_density: &[-0.1, -0.5], replica: &[0, 1] };
+/// let (x, log_density, replica) = (&[0.5, -1.0], &[-0.1, -0.5], &[0, 1]);
+/// let ensemble = EnsembleDraws { x, log_density, replica, ..EnsembleDraws::default() };
 /// DrawsFile::new(1, [ensemble]).write(&path)?;
 /// let columns = read(&path)?;
 /// assert_eq!((columns[0].name.as_str(), &columns[0].shape[..]), ("x", &[1, 2, 1][..]));
@@ -45,7 +48,8 @@ pub fn read(path: &Path) -> Result<Vec<Column>, DrawsFileError> {
     let open = || {
         let file = H5File::open(path)?;
         let mut columns = Vec::new();
-        for group in ["posterior", "sample_stats"] {
+        let there = file.root_group().group_names()?;
+        for group in GROUPS.into_iter().filter(|group| there.iter().any(|name| name == group)) {
             let names = file.root_group().group(group)?.dataset_names()?;
             for name in names.iter().filter(|name| !is_axis(name, &names)) {
                 columns.push(column(&file, group, name)?);

@@ -19,6 +19,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+use sterna::records::Draws;
 use sterna::run::Stage;
 
 /// Numbers of draws that wait in memory before they go to disk, at a checkpoint at the latest.
@@ -159,19 +160,36 @@ impl<'a> Folder<'a> {
         if draws.draws() == 0 {
             return Ok(());
         }
+        let warmup: Vec<_> = work.run.warmup().collect();
         let series = observed.into_iter().flat_map(|o| &o.series);
-        let file = DrawsFile::stored(work.run.sampler().path.dim(), draws)
-            .named(&work.problem.parameters)
-            .holding(work.problem.values.as_deref())
-            .observing(&work.problem.observables);
+        let file = DrawsFile::stored(work.run.sampler().path.dim(), draws).after(&warmup);
         let file = series.fold(file, |file, series| {
             file.statistic(&series.name, series.values.iter().map(|values| Values::Real(values)))
         });
-        let file = file
-            .attribute("seed", work.config.seed)
-            .attribute("target", work.config.target.kind())
-            .attribute("thin", work.config.run.thin);
-        Ok(file.write(&self.path.join("draws.nc"))?)
+        described(file, work).write(&self.path.join("draws.nc"))?;
+        match work.problem.molecule {
+            // Those of a molecule are frames that chemists' programs open.
+            Some(_) => Ok(()),
+            None => self.write_chains(work),
+        }
+    }
+
+    /// `chain-<n>.nc`: draws of each chain, laid out as those of the target's, where the config asks for them.
+    fn write_chains(&self, work: &Work) -> Result<(), JobError> {
+        let (chains, dim) = (work.run.sampler().schedule.chains(), work.run.sampler().path.dim());
+        let all: Vec<&Draws> = work.run.records().flat_map(|record| &record.trajectories).collect();
+        if all.first().is_none_or(|draws| draws.replica.is_empty()) {
+            return Ok(());
+        }
+        for chain in 0..chains {
+            let of_ladders = all.iter().skip(chain).step_by(chains).copied();
+            let file = described(DrawsFile::new(dim, of_ladders), work)
+                .attribute("chain", chain as u64)
+                .attribute("beta", work.run.sampler().schedule.betas()[chain])
+                .attribute("thin", work.config.output.every);
+            file.write(&self.path.join(format!("chain-{chain}.nc")))?;
+        }
+        Ok(())
     }
 
     /// `log.jsonl`: events with times.
@@ -186,6 +204,16 @@ impl<'a> Folder<'a> {
         };
         append().map_err(JobError::file("write", &path))
     }
+}
+
+/// A file of draws, with what is known of a run's values.
+fn described<'a>(file: DrawsFile<'a>, work: &'a Work) -> DrawsFile<'a> {
+    file.named(&work.problem.parameters)
+        .holding(work.problem.values.as_deref())
+        .observing(&work.problem.observables)
+        .attribute("seed", work.config.seed)
+        .attribute("target", work.config.target.kind())
+        .attribute("thin", work.config.run.thin)
 }
 
 /// What a job comes to that was worked on as far as this.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rust_hdf5::{Filter, H5File};
 use sterna::records::Draws;
-use sterna_run::draws_file::{Attribute, DrawsFile, DrawsFileError, EnsembleDraws, Values};
+use sterna_run::draws_file::{Attribute, DrawsFile, DrawsFileError, EnsembleDraws, Numbers, Values, read};
 
 /// Numbers that differ in every place, with some that are easy to lose.
 fn ensembles(count: usize, draws: usize, dim: usize) -> Vec<Draws> {
@@ -178,4 +178,40 @@ fn refuses_what_does_not_fit_and_leaves_the_old_file() {
     }
     assert_eq!(names(folder.path()), ["draws.nc"]);
     assert_eq!(Attribute::from("a"), Attribute::Text("a".into()));
+}
+
+#[test]
+fn what_was_before_sampling_has_groups_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("draws.nc");
+    let known = |mut draws: Draws| {
+        draws.acceptance = vec![0.5; draws.replica.len()];
+        draws.diverging = vec![true; draws.replica.len()];
+        draws
+    };
+    let data: Vec<Draws> = ensembles(2, 10, 3).into_iter().map(known).collect();
+    let warmup: Vec<(Vec<u32>, Draws)> =
+        ensembles(2, 4, 3).into_iter().map(|draws| (vec![2, 4, 6, 8], known(draws))).collect();
+    DrawsFile::new(3, &data).after(&warmup).write(&path).unwrap();
+    let columns = read(&path).unwrap();
+    let of = |group: &str| {
+        let shapes = columns.iter().filter(|column| column.group == group);
+        shapes.map(|column| (column.name.as_str(), column.shape.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(of("posterior"), [("x", vec![2, 10, 3])]);
+    assert_eq!(of("warmup_posterior"), [("x", vec![2, 4, 3])]);
+    let names = ["lp", "replica", "acceptance_rate", "diverging"];
+    assert_eq!(of("sample_stats"), names.map(|name| (name, vec![2, 10])));
+    let named = names.into_iter().chain(["iteration"]).map(|name| (name, vec![2, 4])).collect::<Vec<_>>();
+    assert_eq!(of("warmup_sample_stats"), named);
+    let last = columns.last().unwrap();
+    assert_eq!(last.values, Numbers::Count(vec![2, 4, 6, 8, 2, 4, 6, 8]));
+    // Of another length than the draws it may be, but not than itself.
+    let mut short = warmup.clone();
+    short[1].1.log_density.pop();
+    let refused = DrawsFile::new(3, &data).after(&short).write(&path);
+    assert!(matches!(refused, Err(DrawsFileError::Length { ensemble: 1, found: 3, expected: 4, .. })));
+    // Where nothing is known of it, there is no such group.
+    DrawsFile::new(3, &data).after(&[]).write(&path).unwrap();
+    assert_eq!(read(&path).unwrap().len(), 5);
 }

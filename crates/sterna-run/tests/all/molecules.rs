@@ -179,10 +179,10 @@ fn trajectories_are_kept_chain_by_chain() {
     let dim = run.sampler().path.dim();
     let ladders = record.draws.len();
     assert_eq!(record.trajectories.len(), 4 * ladders);
-    assert!(record.trajectories.iter().all(|points| points.len() == 10 * dim));
+    assert!(record.trajectories.iter().all(|draws| draws.x.len() == 10 * dim));
     // The last chain is the target, whose draws are kept at the same times.
     for (ladder, draws) in record.draws.iter().enumerate() {
-        assert_eq!(draws.x, record.trajectories[4 * ladder + 3]);
+        assert_eq!(draws.x, record.trajectories[4 * ladder + 3].x);
     }
 }
 

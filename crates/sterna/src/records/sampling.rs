@@ -25,6 +25,25 @@ pub struct Draws {
 }
 
 impl Draws {
+    /// The point on a chain of a ladder after an iteration.
+    fn push(&mut self, step: &Step, copy: usize, chain: usize) {
+        let ensemble = step.ensemble;
+        let row = ensemble.row(copy, chain);
+        self.x.extend_from_slice(ensemble.points.x.row(row));
+        self.log_density.push(ensemble.points.log_density[row]);
+        self.replica.push(ensemble.index[copy].replica(chain) as u32);
+        let (acceptance, diverging) = moves_before(step, copy, chain);
+        self.acceptance.push(acceptance);
+        self.diverging.push(diverging);
+    }
+
+    /// Whether all parts have as many draws.
+    fn is_whole(&self, dim: usize) -> bool {
+        let draws = self.replica.len();
+        [self.log_density.len(), self.acceptance.len(), self.diverging.len()] == [draws; 3]
+            && draws.checked_mul(dim) == Some(self.x.len())
+    }
+
     /// All of them; as many more will fit without growing again.
     pub(crate) fn take(&mut self) -> Self {
         let room = Self {
@@ -36,6 +55,18 @@ impl Draws {
         };
         std::mem::replace(self, room)
     }
+}
+
+/// Mean acceptance of the local moves that an iteration made on a chain of a ladder, NaN if it made none, and whether one of them
+/// came to a point at which the log density is no number.
+///
+/// A swap may have come after the moves: they were those of the row that sat there then.
+pub(super) fn moves_before(step: &Step, copy: usize, chain: usize) -> (f32, bool) {
+    let chains = step.ensemble.chains();
+    let ladder = copy * chains..(copy + 1) * chains;
+    let sat_there = ladder.zip(&step.explored_chain[copy * chains..]).find(|(_, explored)| **explored == chain);
+    let moves = sat_there.map(|(row, _)| step.moves[row]).unwrap_or_default();
+    ((moves.acceptance / f64::from(moves.proposed)) as f32, moves.bad > 0)
 }
 
 /// Proposals of each pair whose weights are kept one by one; then they are folded.
@@ -65,8 +96,8 @@ pub struct SamplingRecord {
     from_anchor: Vec<u64>,
     /// What people look at, ladder by ladder.
     pub traces: Vec<LadderTrace>,
-    /// `[copy · chains + chain]`: points one after the other, where they are kept.
-    pub trajectories: Vec<Vec<f64>>,
+    /// `[copy · chains + chain]`: draws of all chains, where they are kept. Log densities are of the chain's own law.
+    pub trajectories: Vec<Draws>,
     round_trips_before: Vec<u64>,
     from_anchor_before: Vec<u64>,
     legs: Legs,
@@ -172,7 +203,7 @@ impl SamplingRecord {
     /// The same, keeping the points of all chains every so many iterations.
     pub fn with_trajectories(mut self, every: Option<u64>) -> Self {
         self.trajectories =
-            if every.is_some() { vec![Vec::new(); self.counts.local.len()] } else { Vec::new() };
+            if every.is_some() { vec![Draws::default(); self.counts.local.len()] } else { Vec::new() };
         self.every = every;
         self
     }
@@ -214,19 +245,8 @@ impl Recorder for SamplingRecord {
         }
         if self.counts.iterations.is_multiple_of(self.thin) {
             for (copy, draws) in self.draws.iter_mut().enumerate() {
-                let row = ensemble.row(copy, target);
-                draws.x.extend_from_slice(ensemble.points.x.row(row));
-                draws.log_density.push(ensemble.points.log_density[row]);
-                draws.replica.push(ensemble.index[copy].replica(target) as u32);
-                // A swap may have come after the moves: they were those of the row that sat there then.
-                let ladder = copy * chains..(copy + 1) * chains;
-                let explored = ladder.zip(&step.explored_chain[copy * chains..]);
-                let moves =
-                    explored.filter(|(_, chain)| **chain == target).map(|(row, _)| step.moves[row]).next();
-                let moves = moves.unwrap_or_default();
-                draws.acceptance.push((moves.acceptance / f64::from(moves.proposed)) as f32);
-                draws.diverging.push(moves.bad > 0);
-                let x = ensemble.points.x.row(row);
+                draws.push(step, copy, target);
+                let x = ensemble.points.x.row(ensemble.row(copy, target));
                 let series = &mut self.series[copy * x.len()..(copy + 1) * x.len()];
                 series.iter_mut().zip(x).for_each(|(series, &x)| series.push(x));
                 if let Some(modes) = &mut self.modes {
@@ -237,9 +257,8 @@ impl Recorder for SamplingRecord {
             }
         }
         if self.every.is_some_and(|every| self.counts.iterations.is_multiple_of(every)) {
-            for (place, points) in self.trajectories.iter_mut().enumerate() {
-                let row = ensemble.row(place / chains, place % chains);
-                points.extend_from_slice(ensemble.points.x.row(row));
+            for (place, draws) in self.trajectories.iter_mut().enumerate() {
+                draws.push(step, place / chains, place % chains);
             }
         }
         if self.counts.iterations.is_multiple_of(2 * LATEST) {
@@ -292,18 +311,13 @@ impl Ladders for SamplingRecord {
     fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
         let trips =
             [&self.round_trips, &self.from_anchor, &self.round_trips_before, &self.from_anchor_before];
-        let whole = |d: &Draws| {
-            let draws = d.replica.len();
-            [d.log_density.len(), d.acceptance.len(), d.diverging.len()] == [draws; 3]
-                && draws.checked_mul(dim) == Some(d.x.len())
-        };
         self.counts.is_sound(copies, chains, dim)
             && trips.iter().all(|trips| trips.len() == copies && trips.iter().all(|&n| n < MOST_COUNTED))
             && [self.draws.len(), self.traces.len()] == [copies; 2]
-            && self.draws.iter().all(whole)
+            && self.draws.iter().all(|draws| draws.is_whole(dim))
             && self.traces.iter().all(|trace| trace.is_sound(chains))
             && self.trajectories.len() == if self.every.is_some() { copies * chains } else { 0 }
-            && self.trajectories.iter().all(|points| points.len().is_multiple_of(dim))
+            && self.trajectories.iter().all(|draws| draws.is_whole(dim))
             && self.every != Some(0)
             && self.thin > 0
             && self.series.len() == copies * dim

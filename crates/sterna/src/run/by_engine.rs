@@ -76,11 +76,11 @@ impl Run {
             let ladders: Vec<&Ensemble> = self.ladder.shards.iter().map(|shard| &shard.ensemble).collect();
             engine.advance(done, end - done, &ladders, journal)?;
             let journal = &*journal;
-            self.ladder.shards.par_iter_mut().try_for_each(|Shard { ensemble, sampling, .. }| {
-                let mut nothing = ();
+            self.ladder.shards.par_iter_mut().try_for_each(|shard| {
+                let Shard { ensemble, warmup, sampling, .. } = shard;
                 let out: &mut dyn Recorder = match sampling {
                     Some(sampling) => sampling,
-                    None => &mut nothing,
+                    None => warmup,
                 };
                 journal.replay(done, sampler, ensemble, out)
             })?;

@@ -8,7 +8,7 @@ use crate::exchange::{Alone, Exchange, agree, ladders_of};
 use crate::explorer::Tuning;
 use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use crate::path::{AnnealingPath, Points};
-use crate::records::{Counts, Ladders, SamplingRecord, TuningRecord};
+use crate::records::{Counts, Ladders, SamplingRecord, TuningRecord, WarmupRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
 use crate::streams::{Phase, Streams};
 use crate::{Batch, Error, Result};
@@ -87,6 +87,7 @@ pub(super) struct Shard {
     work: Workspace,
     pub tuning: TuningRecord,
     pub collecting: CollectRecord,
+    pub warmup: WarmupRecord,
     pub sampling: Option<SamplingRecord>,
 }
 
@@ -143,7 +144,8 @@ impl Ladder {
         let ensembles = self.shards.iter().map(|shard| shard.ensemble.copies()).sum();
         self.adapt(&Tuning::Schedule { from: &self.sampler.schedule.clone(), to: &schedule });
         (self.sampler.path, self.sampler.schedule) = (path, schedule);
-        self.shards = Shard::start(&self.sampler, ensembles, 0, &*self.exchange)?;
+        let shards = Shard::start(&self.sampler, ensembles, 0, &*self.exchange)?;
+        self.replace_shards(shards);
         self.barrier = Barrier::unknown(self.sampler.schedule.clone());
         Ok(())
     }
@@ -157,7 +159,8 @@ impl Ladder {
         let Sampler { path, schedule, .. } = &self.sampler;
         for shard in &mut self.shards {
             shard.ensemble = shard.ensemble.laid_out(&**path, &old, schedule)?;
-            *shard = Shard::around(std::mem::take(&mut shard.ensemble), 0);
+            let warmup = std::mem::take(&mut shard.warmup);
+            *shard = Shard::around(std::mem::take(&mut shard.ensemble), 0, warmup);
         }
         Ok(())
     }
@@ -168,8 +171,23 @@ impl Ladder {
         let dim = self.dim();
         for shard in &mut self.shards {
             let (first, copies) = (shard.ensemble.first_copy(), shard.ensemble.copies());
-            *shard = Shard::around(Ensemble::unborn(dim, schedule, first, copies), 0);
+            let warmup = std::mem::take(&mut shard.warmup);
+            *shard = Shard::around(Ensemble::unborn(dim, schedule, first, copies), 0, warmup);
         }
+    }
+
+    /// Other ladders in the place of these, which go on with what is remembered of tuning.
+    fn replace_shards(&mut self, mut shards: Vec<Shard>) {
+        let mut all = WarmupRecord::default();
+        for (i, shard) in self.shards.iter_mut().enumerate() {
+            let warmup = std::mem::take(&mut shard.warmup);
+            if i == 0 { all = warmup } else { all.append(warmup) }
+        }
+        for shard in &mut shards {
+            let rest = all.split_off(shard.ensemble.copies());
+            shard.warmup = std::mem::replace(&mut all, rest);
+        }
+        self.shards = shards;
     }
 
     pub fn chains(&self) -> usize {
@@ -185,14 +203,13 @@ impl Ladder {
         let sampler = &self.sampler;
         let own = self.own();
         let moved = self.shards.par_iter_mut().filter(|shard| shard.is_of(&own)).try_for_each(|shard| {
-            let Shard { ensemble, work, tuning, collecting, sampling } = shard;
-            let mut nothing = ();
+            let Shard { ensemble, work, tuning, collecting, warmup, sampling } = shard;
             let out: &mut dyn Recorder = match stage {
-                Stage::Tuning(_) if collects => &mut Both(tuning, collecting),
-                Stage::Tuning(_) | Stage::Retuning(_) => tuning,
-                Stage::Collecting => &mut Both(tuning, collecting),
+                Stage::Tuning(_) if collects => &mut Both(warmup, &mut Both(tuning, collecting)),
+                Stage::Tuning(_) | Stage::Retuning(_) => &mut Both(warmup, tuning),
+                Stage::Collecting => &mut Both(warmup, &mut Both(tuning, collecting)),
                 Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
-                Stage::Climbing | Stage::Fitting | Stage::BurnIn | Stage::Finished => &mut nothing,
+                Stage::Climbing | Stage::Fitting | Stage::BurnIn | Stage::Finished => warmup,
             };
             (done + 1..=done + block).try_for_each(|t| iterate(t, ensemble, sampler, work, out))
         });
@@ -298,6 +315,7 @@ impl Ladder {
             all.ensemble.append(shard.ensemble);
             all.tuning.append(shard.tuning);
             all.collecting.append(shard.collecting);
+            all.warmup.append(shard.warmup);
             if let (Some(all), Some(more)) = (&mut all.sampling, shard.sampling) {
                 all.append(more);
             }
@@ -310,6 +328,7 @@ impl Ladder {
                     work: Workspace::default(),
                     tuning: all.tuning.split_off(copies),
                     collecting: all.collecting.split_off(copies),
+                    warmup: all.warmup.split_off(copies),
                     sampling: all.sampling.as_mut().map(|s| s.split_off(copies)),
                 };
                 let mut shard = std::mem::replace(&mut all, rest);
@@ -333,7 +352,8 @@ impl Shard {
             let Sampler { path, streams, schedule, .. } = sampler;
             let ensemble = Ensemble::start(&**path, streams, schedule, first, copies)?;
             first += copies;
-            Ok(Self::around(ensemble, round_iterations))
+            let warmup = WarmupRecord::new(copies, ensembles, path.dim());
+            Ok(Self::around(ensemble, round_iterations, warmup))
         };
         parts(ensembles, exchange).into_iter().map(start).collect()
     }
@@ -344,17 +364,18 @@ impl Shard {
         let unborn = |copies| {
             let ensemble = Ensemble::unborn(sampler.path.dim(), &sampler.schedule, first, copies);
             first += copies;
-            Self::around(ensemble, 0)
+            Self::around(ensemble, 0, WarmupRecord::new(copies, ensembles, sampler.path.dim()))
         };
         parts(ensembles, &Alone).into_iter().map(unborn).collect()
     }
 
-    fn around(ensemble: Ensemble, round_iterations: u64) -> Self {
+    fn around(ensemble: Ensemble, round_iterations: u64, warmup: WarmupRecord) -> Self {
         let (copies, chains, dim) = (ensemble.copies(), ensemble.chains(), ensemble.points.x.dim());
         Self {
             work: Workspace::new(&ensemble),
             tuning: TuningRecord::new(copies, chains, dim, round_iterations as usize),
             collecting: CollectRecord::new(copies, chains),
+            warmup,
             sampling: None,
             ensemble,
         }
@@ -371,7 +392,7 @@ fn parts(ensembles: usize, exchange: &dyn Exchange) -> Vec<usize> {
 }
 
 /// Two records of one iteration.
-struct Both<'a>(&'a mut TuningRecord, &'a mut CollectRecord);
+struct Both<'a>(&'a mut dyn Recorder, &'a mut dyn Recorder);
 
 impl Recorder for Both<'_> {
     fn record(&mut self, step: &Step) -> Result<()> {

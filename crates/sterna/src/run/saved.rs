@@ -302,6 +302,7 @@ impl State<Vec<Shard>, Collected> {
                 && shard.ensemble.is_sound(copies, chains, dim)
                 && shard.tuning.is_sound(own, chains, dim)
                 && shard.collecting.is_sound(own, chains, dim)
+                && shard.warmup.is_sound(own, chains, dim)
                 && shard.sampling.is_some() == samples
                 && shard
                     .sampling

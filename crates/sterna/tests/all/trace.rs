@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use sterna::explorers::Hmc;
 use sterna::paths::Geometric;
-use sterna::run::{Run, Settings};
-use sterna::targets::Gmm;
+use sterna::acceleration::Acceleration;
+use sterna::run::{Run, Settings, Stage};
+use sterna::targets::{Gmm, Normal};
 use sterna::trace::{LadderTrace, RoundTrace};
+use sterna::{Batch, Evaluation, Target};
 
 fn settings() -> Settings {
     Settings {
@@ -42,10 +44,57 @@ fn traces(run: &Run) -> (Vec<LadderTrace>, Vec<RoundTrace>) {
     (run.traces().cloned().collect(), run.rounds().to_vec())
 }
 
+/// As text, since NaN differs from itself.
+fn warmup(run: &Run) -> String {
+    format!("{:?}", run.warmup().collect::<Vec<_>>())
+}
+
 #[test]
 fn threads_and_cuts_change_no_bit() {
-    let whole = traces(&run(1, u64::MAX));
-    assert!(whole == traces(&run(3, u64::MAX)) && whole == traces(&run(2, 17)));
+    let whole = run(1, u64::MAX);
+    for other in [run(3, u64::MAX), run(2, 17)] {
+        assert!(traces(&whole) == traces(&other) && warmup(&whole) == warmup(&other));
+    }
+}
+
+#[test]
+fn the_time_before_sampling_is_remembered() {
+    let run = run(2, u64::MAX);
+    let ladders: Vec<_> = run.warmup().collect();
+    assert_eq!(ladders.len(), 6);
+    for (iterations, draws) in &ladders {
+        // Four rounds of 60, and 5 of burn-in: few enough to be kept one by one.
+        assert_eq!(*iterations, (1..=245).collect::<Vec<u32>>());
+        let mut out = Evaluation::zeros(245, 2);
+        Gmm::paper(2).evaluate(&Batch::from_vec(2, draws.x.clone()), &mut out).unwrap();
+        assert_eq!(draws.log_density, out.log_density);
+        assert!(draws.acceptance.iter().all(|a| (0.0..=1.0).contains(a)) && !draws.diverging.contains(&true));
+        assert!(draws.replica.iter().all(|&replica| replica < 14));
+    }
+    assert_ne!(ladders[0].1.x, ladders[5].1.x);
+}
+
+/// A fit lays ladders out anew, with other numbers of chains: what was before is not forgotten. Saved and restored in each stage, it
+/// is the same.
+#[test]
+fn ladders_that_are_laid_out_anew_remember() {
+    let ground = || Arc::new(Geometric::from_standard_normal(Normal::isotropic(2, 0.04)));
+    let settings = Settings { burn_in: 30, iterations: 100, ..Settings::fitted() };
+    let mut whole = Run::from_anchor(ground(), settings.clone(), Acceleration::None).unwrap();
+    whole.complete().unwrap();
+    let (iterations, draws) = whole.warmup().next().unwrap();
+    // Several rounds, which have 16, 32, 64, … iterations, and burn-in.
+    let (rounds, stride) = (whole.rounds().len() as u32, iterations[0]);
+    assert!(rounds > 1 && iterations.iter().enumerate().all(|(i, &t)| t == (i as u32 + 1) * stride));
+    assert_eq!(*iterations.last().unwrap(), ((16 << rounds) - 16 + 30) / stride * stride);
+    assert_eq!(draws.x.len(), 2 * iterations.len());
+    let mut cut = Run::from_anchor(ground(), settings.clone(), Acceleration::None).unwrap();
+    while cut.progress().0 != Stage::Finished {
+        cut.advance(40).unwrap();
+        let saved = cut.save().unwrap();
+        cut = Run::restore_from_anchor(ground(), settings.clone(), Acceleration::None, &saved).unwrap();
+    }
+    assert_eq!(warmup(&whole), warmup(&cut));
 }
 
 #[test]
