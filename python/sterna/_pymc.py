@@ -65,7 +65,7 @@ def from_pymc(model: Any, *, backend: str | None = None, name: str | None = None
     elif backend == "jax":
         core, threads = _by_jax(joined, log_density, dim, called), 1
     elif backend == "c":
-        function = pytensor.function([joined], [log_density, gradient])
+        function = _compiled([joined], [log_density, gradient])
         core, threads = Problem.callback(_rows(function), dim, True, [], called), 1
     else:
         raise ConfigError(f"backend = {backend!r} is not known; numba, jax and c are")
@@ -92,6 +92,14 @@ def _clean(name: str) -> str:
     return clean if clean[:1].isalpha() or clean[:1] == "_" else f"_{clean}"
 
 
+def _compiled(inputs: list[Any], outputs: list[Any], **more: Any) -> Any:
+    """By PyMC's own way, in which parameters that a law does not allow have no density instead of raising."""
+    from pymc import pytensorf
+
+    compile_ = getattr(pytensorf, "compile", None) or pytensorf.compile_pymc
+    return compile_(inputs, outputs, **more)
+
+
 def _frozen(model: Any) -> Any:
     """The model with its data as constants, which compiled functions need not be handed."""
     from pymc.model.transform.optimization import freeze_dims_and_data
@@ -116,9 +124,8 @@ def _by_numba(joined: Any, outputs: list[Any], dim: int, name: str) -> Problem:
     """What pytensor compiles for numba, called row by row by a C function."""
     import numba
     import numpy as np
-    import pytensor
 
-    compiled = pytensor.function([joined], outputs, mode="NUMBA")
+    compiled = _compiled([joined], outputs, mode="NUMBA")
     if compiled.get_shared():
         raise ConfigError("the model holds shared variables that are no data: backend='c' can sample it")
     inner = compiled.vm.jit_fn
@@ -128,9 +135,15 @@ def _by_numba(joined: Any, outputs: list[Any], dim: int, name: str) -> Problem:
         x = numba.carray(points, (rows, dim))
         slopes = numba.carray(score, (rows, dim))
         for i in range(rows):
-            value, slope = inner(x[i].copy())
-            log_density[i] = np.asarray(value).item()
-            slopes[i] = slope
+            # What raises has no density: a matrix that is not positive definite, for one. It is counted.
+            log_density[i] = np.nan
+            slopes[i] = np.nan
+            try:
+                value, slope = inner(x[i].copy())
+                log_density[i] = np.asarray(value).item()
+                slopes[i] = slope
+            except Exception:
+                pass
         return 0
 
     return Problem.address(evaluate.address, dim, True, [], name, (evaluate, compiled))

@@ -100,6 +100,35 @@ def test_pymc_computes_what_pymc_does(schools, backend):
     np.testing.assert_allclose(values[:, -8:], x[:, :1] + np.exp(x[:, 1:2]) * x[:, 2:])
 
 
+@pytest.mark.parametrize("backend", ["numba", "c", "jax"])
+def test_pymc_parameters_that_no_law_allows_have_no_density(backend):
+    pm = pytest.importorskip("pymc")
+    if backend == "jax":
+        pytest.importorskip("jax")
+    with pm.Model() as model:
+        sigma = pm.HalfCauchy("sigma", 2.5)
+        pm.Normal("y", 0, sigma, observed=[0.5, -1.0])
+    target = sterna.from_pymc(model, backend=backend)
+    # Far out sigma is 0 in floating point, which a normal refuses.
+    log_density, _ = target([[0.0], [-800.0]])
+    assert np.isfinite(log_density[0]) and not log_density[1] > -1e300
+
+
+def test_pymc_that_raises_at_a_point_goes_on():
+    pm = pytest.importorskip("pymc")
+    pytest.importorskip("numba")
+    import pytensor.tensor as pt
+
+    with pm.Model() as model:
+        r = pm.Normal("r", 0, 1)
+        # Not positive definite where r is beyond 1.
+        root = pt.linalg.cholesky(pt.stack([pt.stack([1.0, r]), pt.stack([r, 1.0])]))
+        pm.Potential("half", pt.log(root[1, 1]))
+    target = sterna.from_pymc(model, backend="numba")
+    log_density, _ = target([[0.5], [1.5], [0.0]])
+    assert np.isfinite(log_density[[0, 2]]).all() and not np.isfinite(log_density[1])
+
+
 def test_pymc_from_a_model_to_arviz(schools):
     arviz = pytest.importorskip("arviz")
     import sterna.pymc
