@@ -238,7 +238,8 @@ impl<'a> DrawsFile<'a> {
         if iterations.first().is_none_or(|first| first.is_empty()) {
             return None;
         }
-        let file = Self { ensembles, stored: None, statistics: Vec::new(), warmup: Vec::new(), ..self.clone() };
+        let file =
+            Self { ensembles, stored: None, statistics: Vec::new(), warmup: Vec::new(), ..self.clone() };
         Some(file.statistic(ITERATION, iterations.into_iter().map(Values::Count)))
     }
 
@@ -409,7 +410,10 @@ impl<'a> DrawsFile<'a> {
             })?;
         }
         describe(&acceptance.dataset, "mean acceptance of the local moves on the chain before the draw")?;
-        describe(&diverging.dataset, "whether one of them came to a point at which the log density is no number")
+        describe(
+            &diverging.dataset,
+            "whether one of them came to a point at which the log density is no number",
+        )
     }
 
     /// Points of some draws of an ensemble.

@@ -64,7 +64,8 @@ impl Draws {
 pub(super) fn moves_before(step: &Step, copy: usize, chain: usize) -> (f32, bool) {
     let chains = step.ensemble.chains();
     let ladder = copy * chains..(copy + 1) * chains;
-    let sat_there = ladder.zip(&step.explored_chain[copy * chains..]).find(|(_, explored)| **explored == chain);
+    let sat_there =
+        ladder.zip(&step.explored_chain[copy * chains..]).find(|(_, explored)| **explored == chain);
     let moves = sat_there.map(|(row, _)| step.moves[row]).unwrap_or_default();
     ((moves.acceptance / f64::from(moves.proposed)) as f32, moves.bad > 0)
 }

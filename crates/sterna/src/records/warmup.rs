@@ -96,7 +96,9 @@ mod tests {
             let record = WarmupRecord::new(3, ensembles, dim);
             let numbers = record.most * (dim + BESIDE) * ensembles;
             assert!(numbers <= NUMBERS.max(FEWEST * (dim + BESIDE) * ensembles), "{ensembles} x {dim}");
-            assert!(record.is_sound(3, 2, dim) && !record.is_sound(2, 2, dim) && !record.is_sound(3, 2, dim + 1));
+            assert!(
+                record.is_sound(3, 2, dim) && !record.is_sound(2, 2, dim) && !record.is_sound(3, 2, dim + 1)
+            );
         }
         assert_eq!(WarmupRecord::new(1, 4, 30).most, ROWS);
     }

@@ -1,9 +1,9 @@
 //! Traces: the same bits for any number of threads and any cut of a run, and true to the run.
 
 use std::sync::Arc;
+use sterna::acceleration::Acceleration;
 use sterna::explorers::Hmc;
 use sterna::paths::Geometric;
-use sterna::acceleration::Acceleration;
 use sterna::run::{Run, Settings, Stage};
 use sterna::targets::{Gmm, Normal};
 use sterna::trace::{LadderTrace, RoundTrace};
