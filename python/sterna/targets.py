@@ -18,12 +18,14 @@ __all__ = [
     "funnel",
     "galaxies",
     "gmm",
+    "lennard_jones",
     "library",
     "log_gamma",
     "many_well",
     "molecule",
     "mrna",
     "normal",
+    "phi4",
     "rosenbrock",
     "shells",
     "spike_slab",
@@ -113,6 +115,16 @@ def correlated_normal(dim: int | None = None) -> Target:
 def spike_slab(dim: int | None = None) -> Target:
     """Two normals with equal weights, one ten times narrower, in a box."""
     return _built_in("spike-slab", dim=dim)
+
+
+def lennard_jones(particles: int | None = None) -> Target:
+    """A cluster of particles in a harmonic trap, without their centre of mass: 36 coordinates for 13 of them."""
+    return _built_in("lennard-jones", particles=particles)
+
+
+def phi4(length: int | None = None, *, mass_squared: float | None = None, coupling: float | None = None) -> Target:
+    """A field on a periodic square lattice, of either sign."""
+    return _built_in("phi4", length=length, mass_squared=mass_squared, coupling=coupling)
 
 
 def alanine_dipeptide(*, temperature: float | None = None) -> Target:

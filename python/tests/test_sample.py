@@ -111,7 +111,7 @@ def test_what_is_no_target():
 
 def test_built_in_targets_are_all_there():
     made = {"gmm", "dw4", "many-well", "normal", "funnel", "banana", "mrna", "galaxies", "alanine-dipeptide"}
-    made |= {"shells", "eggbox", "log-gamma", "rosenbrock", "correlated-normal", "spike-slab"}
+    made |= {"shells", "eggbox", "log-gamma", "rosenbrock", "correlated-normal", "spike-slab", "lennard-jones", "phi4"}
     assert made < set(sterna.targets.kinds())
     for kind in made:
         target = getattr(sterna.targets, kind.replace("-", "_"))()

@@ -1,5 +1,6 @@
 //! The command line: parse, run, print. All work is done in `sterna-run`.
 
+mod baseline;
 mod manual;
 mod print;
 mod progress;
@@ -29,6 +30,7 @@ Examples:
   sterna watch runs/mine                       its progress, from another shell
   sterna report runs/mine                      write runs/mine/report.html again
   sterna compare runs/a runs/b                 runs side by side: log Z, draws for their cost, barriers
+  sterna baseline smc my.toml                  the same by sequential Monte Carlo, to compare with
   sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
   sterna init stan my.toml                     a config to begin with
@@ -106,6 +108,8 @@ enum Command {
         #[arg(long, default_value = "compare.html")]
         out: PathBuf,
     },
+    /// Annealed importance sampling or sequential Monte Carlo, on the ladder that a run would tune
+    Baseline(BaselineArgs),
     /// The paper's tables and figures: ours beside the printed ones
     Reproduce(ReproduceArgs),
     /// How far verdicts can be trusted: targets whose truth is known, many seeds each
@@ -183,6 +187,38 @@ struct ResumeArgs {
     /// Exit with code 3 where the verdict is unsound
     #[arg(long)]
     strict: bool,
+}
+
+#[derive(Args)]
+struct BaselineArgs {
+    /// ais (annealed importance sampling) or smc (sequential Monte Carlo)
+    method: baseline::Method,
+    /// The config (TOML)
+    config: Option<PathBuf>,
+    /// Seed of all randomness
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Threads: changes speed, never a bit of the result
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Override any field of the config
+    #[arg(long = "set", value_name = "key.path=value")]
+    overrides: Vec<String>,
+    /// Populations, whose spread is the error of log Z
+    #[arg(long, default_value_t = 16)]
+    populations: usize,
+    /// Points of each population
+    #[arg(long, default_value_t = 128)]
+    particles: usize,
+    /// Moves of each point on each chain
+    #[arg(long, default_value_t = 1)]
+    moves: usize,
+    /// Steps of the schedule [default: eight for each pair of the tuned ladder]
+    #[arg(long)]
+    chains: Option<usize>,
+    /// Write all points, with their log weights and densities, to a file (JSON)
+    #[arg(long, value_name = "FILE")]
+    draws: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -276,6 +312,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Watch { folder } => progress::watch(&folder, voice),
         Command::Report { folder, chart } => report(&folder, chart.as_deref(), voice),
         Command::Compare { folders, out } => compare(&folders, &out, voice),
+        Command::Baseline(arguments) => baseline::baseline(&arguments, voice),
         Command::Zoo(arguments) => return zoo::zoo(&arguments, voice),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments, voice),
         Command::MeasureCell { folder, transport } => reproduce::measure_cell(&folder, transport.as_deref()),

@@ -28,6 +28,7 @@ mod optimiser;
 mod pair_lesson;
 mod parameters;
 mod particles;
+mod physics;
 mod plan;
 mod real;
 mod realnvp;

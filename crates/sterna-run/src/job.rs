@@ -5,11 +5,13 @@ mod finished;
 mod folder;
 mod ranks;
 mod threads;
+mod tuned;
 mod work;
 
 pub(crate) use work::{no_start, resolve_chains};
 
 pub use finished::{Finished, finished, plain_samples};
+pub use tuned::{Tuned, tuned};
 
 use crate::accelerators::{self, Plan};
 use crate::checkpoint::{self, Description, Store};

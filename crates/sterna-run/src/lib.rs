@@ -2,6 +2,7 @@
 
 pub mod accelerators;
 pub mod alarms;
+pub mod baseline;
 pub mod bench;
 #[cfg(feature = "cuda")]
 mod bench_cuda;

@@ -4,7 +4,7 @@ use crate::config::TargetKind;
 use crate::error::JobError;
 
 /// What each kind says of its target: fields that it needs, and those that it may have.
-const TARGETS: [(&str, &str); 18] = [
+const TARGETS: [(&str, &str); 20] = [
     (
         "stan",
         r#"model = "model.stan"          # its source, or the library that BridgeStan makes of it
@@ -40,6 +40,11 @@ temperature = 300.0           # in K"#,
     ("rosenbrock", "# dim = 10"),
     ("correlated-normal", "# dim = 25"),
     ("spike-slab", "# dim = 10"),
+    ("lennard-jones", "# particles = 13"),
+    (
+        "phi4",
+        "# length = 6\n# mass_squared = -4.0\n# coupling = 6.975           # the default follows from length",
+    ),
 ];
 
 /// What may follow a target of the user's own.

@@ -9,6 +9,7 @@ mod eggbox;
 mod funnel;
 mod galaxies;
 mod gmm;
+mod lennard_jones;
 mod library;
 mod log_gamma;
 mod many_well;
@@ -16,6 +17,7 @@ mod molecule;
 mod mrna;
 mod normal;
 mod own;
+mod phi4;
 mod rosenbrock;
 mod shells;
 mod spike_and_slab;
@@ -29,6 +31,7 @@ pub use eggbox::Eggbox;
 pub use funnel::Funnel;
 pub use galaxies::Galaxies;
 pub use gmm::Gmm;
+pub use lennard_jones::LennardJones;
 pub use library::Library;
 pub use log_gamma::LogGamma;
 pub use many_well::ManyWell;
@@ -36,6 +39,7 @@ pub use molecule::{MOST_KELVIN, MoleculeFiles};
 pub use mrna::Mrna;
 pub use normal::Normal;
 pub use own::Own;
+pub use phi4::Phi4;
 pub use rosenbrock::Rosenbrock;
 pub use shells::Shells;
 pub use spike_and_slab::SpikeAndSlab;
@@ -110,6 +114,10 @@ kinds! {
         CorrelatedNormal(CorrelatedNormal) = "correlated-normal",
         /// A narrow mode and a wide one in a box.
         SpikeAndSlab(SpikeAndSlab) = "spike-slab",
+        /// A cluster of particles.
+        LennardJones(LennardJones) = "lennard-jones",
+        /// A field on a lattice.
+        Phi4(Phi4) = "phi4",
         /// Alanine dipeptide, built in.
         AlanineDipeptide(AlanineDipeptide) = "alanine-dipeptide",
         /// A molecule from files.
@@ -160,6 +168,10 @@ pub(crate) fn refuse_misplaced(target: &TargetKind, given: &[&str]) -> Result<()
         "model" | "data" => belongs("target.model and target.data", "stan"),
         "seed" | "quantities" | "bridgestan" => belongs(&format!("target.{field}"), "stan"),
         "name" => belongs("target.name", "own"),
+        "particles" => belongs("target.particles", "lennard-jones"),
+        "length" | "mass_squared" | "coupling" => {
+            belongs("target.length, target.mass_squared and target.coupling", "phi4")
+        }
         _ => Err(JobError::of_molecules(&format!("target.{field}"), kind)),
     }
 }

@@ -17,6 +17,7 @@ pub use blocks::{MOST, Series, effective_draws};
 pub use coverage::{Outside, Seen};
 pub use crooks::{Crooks, crooks};
 pub use folded::{FoldedLadder, FoldedWeights};
+pub(crate) use log_z::log_mean_exp;
 pub use log_z::{
     LadderWeights, LogZ, PairEstimate, Works, log_z, log_z_of, log_z_of_beginning, log_z_of_parts,
 };

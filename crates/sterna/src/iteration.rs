@@ -91,8 +91,8 @@ pub struct Workspace {
 
 /// What the explorer's moves and the path's own did, and what they keep.
 #[derive(Clone, Debug, Default)]
-struct LocalWork {
-    moved: Moved,
+pub(crate) struct LocalWork {
+    pub(crate) moved: Moved,
     exploring: Scratch,
     /// Of the path's own moves.
     aside: Moved,
@@ -172,7 +172,7 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
         note_bad(&work.fresh, &rows.row, |_| chain, &mut work.row_moves, &mut work.bad_point);
         ensemble.points.scatter(&rows.row, &work.fresh, |_| true);
     }
-    move_locally(t, ensemble, sampler, &work.local, &mut work.moves)?;
+    move_locally(t, &mut ensemble.points, sampler, &work.local, &mut work.moves)?;
     let moved = &mut work.moves.moved;
     for (&row, &moves) in work.local.row.iter().zip(&moved.rows) {
         work.row_moves[row] = moves;
@@ -187,9 +187,9 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
 }
 
 /// The explorer's moves, then those that only the path knows; step sizes adapt to the acceptances of the former.
-fn move_locally(
+pub(crate) fn move_locally(
     t: u64,
-    ensemble: &mut Ensemble,
+    points: &mut Points,
     sampler: &Sampler,
     rows: &Rows,
     work: &mut LocalWork,
@@ -197,11 +197,11 @@ fn move_locally(
     let LocalWork { moved, exploring, aside, own } = work;
     let mut call = Call::new(&*sampler.path, &sampler.streams, t, rows);
     moved.begin(rows.len());
-    sampler.explorer.explore(&call, &mut ensemble.points, moved, exploring)?;
+    sampler.explorer.explore(&call, points, moved, exploring)?;
     if let Some(moves) = sampler.path.own_moves() {
         call.slots = Slots::of_path();
         aside.begin(rows.len());
-        moves.explore(&call, &mut ensemble.points, aside, own)?;
+        moves.explore(&call, points, aside, own)?;
         moved.add_bad_of(aside);
     }
     Ok(())

@@ -6,6 +6,7 @@
 pub mod acceleration;
 pub mod accelerator;
 pub mod accelerators;
+pub mod annealing;
 mod batch;
 pub mod call;
 mod differences;

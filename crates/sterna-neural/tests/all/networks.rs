@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{check_network, compile, lively, numbers, relative_error};
 use sterna::call::Scratch;
-use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal};
+use sterna::targets::{Banana, Dw4, Funnel, Gmm, LennardJones, ManyWell, Normal, Phi4};
 use sterna::transport::{Drift, EnergyModel, Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 use sterna_neural::{
@@ -117,6 +117,8 @@ fn targets_in_the_graph_agree_with_the_library() {
     check("funnel", &Funnel::new(5));
     check("banana", &Banana::new(3));
     check("banana-2", &Banana::new(2));
+    check("lennard-jones", &LennardJones::new(4));
+    check("phi4", &Phi4::new(4, -4.0, 6.975));
 }
 
 #[test]
@@ -134,6 +136,7 @@ fn derivatives_of_targets() {
     check("normal", &Normal::new(vec![0.3, -0.2], vec![1.0, 4.0]));
     check("funnel", &Funnel::new(3));
     check("banana", &Banana::new(3));
+    check("phi4", &Phi4::new(3, -1.0, 0.5));
 }
 
 #[test]

@@ -196,7 +196,8 @@ fn about(problem: &Problem, config: &Config, steps: usize) -> About {
     About {
         target: problem.kind.kind().into(),
         parameters: problem.value_names(),
-        is_evidence: problem.prior.is_some(),
+        // The trap of a cluster is where its path begins, but nobody's prior.
+        is_evidence: problem.prior.is_some() && problem.particles.is_none(),
         reference: config.reference.kind().into(),
         accelerator: config.accelerator.kind().into(),
         steps,

@@ -10,6 +10,7 @@ mod draws_file;
 mod fitted;
 mod molecules;
 mod own_target;
+mod physics;
 mod prior;
 mod report;
 mod reproduce;

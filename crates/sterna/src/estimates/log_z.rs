@@ -228,7 +228,7 @@ fn slow_variance(series: &[f64]) -> f64 {
     fast.max(length as f64 * long_run_variance(&means))
 }
 
-fn log_mean_exp(values: &[f64]) -> f64 {
+pub(crate) fn log_mean_exp(values: &[f64]) -> f64 {
     let top = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if !top.is_finite() {
         return top;

@@ -2,6 +2,7 @@
 
 mod accelerators;
 mod among;
+mod annealing;
 mod auto;
 mod bad_input;
 mod calibration;

@@ -1,0 +1,248 @@
+"""Measures Sterna beside what people use, and writes docs/comparison.md.
+
+    python3 -m venv /tmp/rivals && /tmp/rivals/bin/pip install -r scripts/compare/requirements.txt
+    alias compare='/tmp/rivals/bin/python scripts/compare/compare.py'
+    compare                                  # what is not there yet, cheap cells first; goes on where it was stopped
+    compare --only shells                    # cells whose names hold this word
+    compare --cell shells-10/dynesty/1       # one, measured anew and printed, not kept
+    compare --page                           # the page from what was measured
+
+A cell is a case, a program and a seed: a process of its own on one thread with a limit of time, and a line of docs/comparison/results.jsonl.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent / "measure" / "posteriors"))
+
+import cases  # noqa: E402
+import draws as judged  # noqa: E402
+import measure  # noqa: E402
+import page  # noqa: E402
+import physics  # noqa: E402
+import rivals  # noqa: E402
+
+RESULTS = ROOT / "docs" / "comparison" / "results.jsonl"
+# Seeds of each program, if time allows; the page says how many there are.
+SEEDS = {"sterna": 10}
+FEW = 3
+# Cheap ones first, so that a stop leaves whole rows.
+ORDER = ["sterna", "sterna smc", "sterna ais", "dynesty", "nautilus", "ultranest", "blackjax smc", "reddemcee"]
+# Processes that a rival may not start more of, nor more threads.
+ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"}
+
+
+def key(case, program, seed):
+    return f"{case.name}/{program}/{seed}"
+
+
+def seeds(case, program):
+    if case.group == "paper":
+        return 2
+    if case.group in ("lattice", "cluster"):
+        return 2
+    return SEEDS.get(program, FEW)
+
+
+def is_ours(case, program):
+    return program.startswith("sterna") or case.group == "paper"
+
+
+def settings(case, program):
+    more = cases.TRANSPORTS.get(program, ()) + cases.SWAPS.get(program, ())
+    said = [f"target.{name}={value}" for name, value in case.target.items()]
+    overridden = {word.split("=")[0] for word in more}
+    return said + [word for word in case.settings if word.split("=")[0] not in overridden] + list(more)
+
+
+def command(case, program, seed):
+    """What a reader types."""
+    if not is_ours(case, program):
+        return f"compare --cell '{key(case, program, seed)}'"
+    words = ["sterna", "run"] if program in ("sterna", *cases.TRANSPORTS, *cases.SWAPS) else ["sterna", "baseline", program.split()[1]]
+    sets = [word for setting in settings(case, program) for word in ("--set", setting)]
+    return " ".join([*words, *sets, "--seed", str(seed), "--threads", "1"])
+
+
+def by_sterna(case, program, seed, options):
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place)
+        words = command(case, program, seed).split()[1:] + ["--json"]
+        extra = ["--out", folder / "run"] if words[0] == "run" else ["--draws", folder / "draws.json"]
+        code, text, error, seconds = measure.ran([options.sterna, *words, *extra], options.limit)
+        if code:
+            return failed(code, error, options)
+        found = json.loads(text)
+        if words[0] == "run":
+            return of_run(case, found, folder / "run") | {"processor_s": seconds}
+        return of_baseline(case, found, json.loads((folder / "draws.json").read_text())) | {"processor_s": seconds}
+
+
+def failed(code, error, options):
+    last = [line for line in error.splitlines() if line.strip()][-1:]
+    return {"failed": f"not done in {options.limit} s" if code == measure.TIMED_OUT else last[0] if last else f"exit code {code}"}
+
+
+def of_run(case, found, folder):
+    row = {"log_z": found["log_z"]["bar"], "log_z_error": found["log_z"]["standard_error"], "evaluations": found["evaluations"]["target"]}
+    row |= {"gradients": True, "chains": found["chains"], "round_trips": found["round_trips"], "verdict": found["verdict"]}
+    row["alarms"] = sorted({alarm["code"] for alarm in found["alarms"]})
+    row["tuning_s"], row["training_s"] = found["time"]["tuning_s"], found["time"]["training_s"]
+    row["network"] = found["evaluations"]["network"]
+    values = judged.read(folder)
+    observables = ("magnetisation", "absolute_magnetisation", "energy", "radius")
+    x = np.stack([column for name, column in values.items() if name not in observables], axis=2)
+    row["draws"] = x.shape[0] * x.shape[1]
+    if case.group in ("lattice",):
+        return row | physics.observed(case, x, row["evaluations"])
+    if case.group == "cluster":
+        return row | physics.of_energies(-log_densities(folder), row["evaluations"])
+    row["ess"] = judged.smallest_bulk_ess(dict(enumerate(np.moveaxis(x, 2, 0))))
+    if case.group == "paper":
+        return row | of_paper(case, x.reshape(-1, case.dim), -log_densities(folder).ravel())
+    return row | rivals.modes(case, x.reshape(-1, x.shape[2]))
+
+
+def log_densities(folder):
+    import h5py
+
+    with h5py.File(folder / "draws.nc") as file:
+        return file["sample_stats"]["lp"][()]
+
+
+def of_baseline(case, found, points):
+    row = {"log_z": found["log_z"], "log_z_error": found["standard_error"], "gradients": True, "chains": found["chains"], "ess": found["ess"]}
+    row["evaluations"] = found["evaluations"]["tuning"] + found["evaluations"]["annealing"]
+    row["tuning"] = found["evaluations"]["tuning"]
+    x, log_weights = np.array(points["values"]), np.array(points["log_weights"], float)
+    weights = np.exp(log_weights - np.nanmax(log_weights))
+    weights = np.nan_to_num(weights) / np.nansum(weights)
+    rng = np.random.default_rng(0)
+    energies = -np.array(points["log_density"], float)[rng.choice(len(x), 1000, p=weights)]
+    if case.group == "cluster":
+        return row | {"energies": [round(float(e), 4) for e in energies]}
+    if case.group == "paper":
+        return row | of_paper(case, x[rng.choice(len(x), 4000, p=weights)], energies)
+    return row | rivals.modes(case, x, weights)
+
+
+def of_paper(case, x, energies):
+    """Mode weights and energies against exact ones."""
+    picked = energies[np.linspace(0, len(energies) - 1, 1000).astype(int)]
+    exact = exact_energies(case, 1)
+    row = {"w2": physics.distance(picked, exact), "floor": physics.distance(exact_energies(case, 2), exact)}
+    if case.modes:
+        shares = np.bincount(case.modes(x), minlength=len(case.weights)) / len(x)
+        return row | {"mode_error": float(np.abs(shares - case.weights).sum() / 2)}
+    return row | {"mode_error": float(np.abs(cases.wells(x) - RIGHT_WELL).max())}
+
+
+def well():
+    x = np.linspace(-6, 6, 200_001)
+    density = np.exp(-(x**4) + 6 * x**2 + 0.5 * x)
+    return x, density / density.sum()
+
+
+RIGHT_WELL = float(well()[1][100_001:].sum())
+
+
+def exact_energies(case, seed):
+    rng = np.random.default_rng(seed)
+    if case.name == "gmm-10":
+        # The nearest mean is not the only one that counts: the whole mixture.
+        means = np.pad(cases.of.numbers_of_pairs("gmm.rs", "MEANS") / 40, ((0, 0), (0, 8)))
+        x = means[rng.integers(40, size=1000)] + rng.normal(size=(1000, 10)) / 40
+        parts = -800 * ((x[:, None] - means) ** 2).sum(axis=2)
+        return -(np.logaddexp.reduce(parts, axis=1) - math.log(40) + 5 * math.log(1600 / (2 * math.pi)))
+    grid, share = well()
+    x = rng.choice(grid, (1000, 16), p=share)
+    return (x**4 - 6 * x**2 - 0.5 * x + 0.5 * rng.normal(size=x.shape) ** 2).sum(axis=1)
+
+
+def by_rival(case, program, seed, options):
+    with tempfile.TemporaryDirectory() as place:
+        out = pathlib.Path(place) / "row.json"
+        words = ["env", *[f"{name}={value}" for name, value in ALONE.items()]]
+        code, _, error, seconds = measure.ran([*words, sys.executable, HERE / "rivals.py", program, case.name, seed, out], options.limit)
+        if code:
+            return failed(code, error, options)
+        return {"whole_process_s": seconds} | json.loads(out.read_text())
+
+
+def measured(case, program, seed, options):
+    by = by_sterna if is_ours(case, program) else by_rival
+    row = by(case, program, seed, options)
+    words = {"key": key(case, program, seed), "case": case.name, "program": program, "seed": seed}
+    return row | words | {"command": command(case, program, seed)}
+
+
+def wanted():
+    """All cells, cheap programs and first seeds first."""
+    found = []
+    for case in cases.CASES:
+        for program in case.programs:
+            if program not in case.dashes:
+                found += [(case, program, seed) for seed in range(1, seeds(case, program) + 1)]
+
+    def rank(cell):
+        case, program, seed = cell
+        ours = is_ours(case, program)
+        return (not ours, seed > 1, ORDER.index(program) if program in ORDER else 0, case.dim > 400, seed)
+
+    return sorted(found, key=rank)
+
+
+def line(row):
+    shown = ("failed", "log_z", "log_z_error", "evaluations", "ess", "mode_error", "w2", "processor_s", "verdict")
+    return " ".join([f"{row['key']:<40}"] + [f"{name} {page.short(row[name])}" for name in shown if row.get(name) is not None])
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sterna", type=pathlib.Path, default=ROOT / "target" / "release" / "sterna")
+    parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
+    parser.add_argument("--limit", type=int, default=1800, help="seconds of a cell at most")
+    parser.add_argument("--only", default="", help="cells whose name holds one of these words, with commas between")
+    parser.add_argument("--cell", help="one cell, measured anew and printed, not kept")
+    parser.add_argument("--again", action="store_true", help="cells that failed before too")
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    parser.add_argument("--plan", action="store_true", help="only say what would be measured")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    options.sterna = options.sterna.resolve()
+    results = measure.read(options.results)
+    todo = wanted()
+    if options.cell:
+        cell = next(cell for cell in todo if key(*cell) == options.cell)
+        print(json.dumps(measured(*cell, options), indent=1, ensure_ascii=False))
+        return
+    todo = [cell for cell in todo if any(word in key(*cell) for word in options.only.split(","))]
+    todo = [cell for cell in todo if key(*cell) not in results or options.again and "failed" in results[key(*cell)]]
+    if options.plan:
+        print("\n".join(key(*cell) for cell in todo))
+        return
+    for cell in [] if options.page else todo:
+        row = measured(*cell, options)
+        results[row["key"]] = row
+        measure.write(options.results, results)
+        print(line(row), flush=True)
+    page.write(results, ROOT / "docs")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except subprocess.CalledProcessError as error:
+        sys.exit(str(error))
