@@ -82,14 +82,14 @@ CASES = [
         dashes={"nautilus": "a prior that is no box: not written for it here"},
     ),
 ]
+PHYSICS = ("run.until.ess=2000", "run.memory_gib=32")
 LATTICES = {length: of.numbers_of_couplings()[length] for length in (6, 12, 20, 32)}
 CASES += [
-    Case(f"phi4-{length}", "lattice", length**2, {"kind": "phi4", "length": length}, of.phi4(length, coupling), programs=("sterna", "hmc"))
+    Case(f"phi4-{length}", "lattice", length**2, {"kind": "phi4", "length": length}, of.phi4(length, coupling), programs=("sterna", "hmc"), settings=PHYSICS)
     for length, coupling in LATTICES.items()
 ]
-CLUSTER = ("run.until.ess=2000",)
 CASES += [
-    Case(f"lj-{n}", "cluster", 3 * (n - 1), {"kind": "lennard-jones", "particles": n}, programs=("sterna", "sterna smc", "hmc"), settings=CLUSTER)
+    Case(f"lj-{n}", "cluster", 3 * (n - 1), {"kind": "lennard-jones", "particles": n}, programs=("sterna", "sterna smc", "hmc"), settings=PHYSICS)
     for n in (13, 55)
 ]
 

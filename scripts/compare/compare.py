@@ -27,9 +27,9 @@ sys.path.insert(0, str(HERE.parent / "measure" / "posteriors"))
 import cases  # noqa: E402
 import draws as judged  # noqa: E402
 import measure  # noqa: E402
-import page  # noqa: E402
 import physics  # noqa: E402
 import rivals  # noqa: E402
+import writing  # noqa: E402
 
 RESULTS = ROOT / "docs" / "comparison" / "results.jsonl"
 # Seeds of each program, if time allows; the page says how many there are.
@@ -203,7 +203,7 @@ def wanted():
 
 def line(row):
     shown = ("failed", "log_z", "log_z_error", "evaluations", "ess", "mode_error", "w2", "processor_s", "verdict")
-    return " ".join([f"{row['key']:<40}"] + [f"{name} {page.short(row[name])}" for name in shown if row.get(name) is not None])
+    return " ".join([f"{row['key']:<40}"] + [f"{name} {writing.short(row[name])}" for name in shown if row.get(name) is not None])
 
 
 def arguments():
@@ -238,7 +238,7 @@ def main():
         results[row["key"]] = row
         measure.write(options.results, results)
         print(line(row), flush=True)
-    page.write(results, ROOT / "docs")
+    writing.write(results, ROOT / "docs")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ use crate::accelerators::Plan;
 use crate::alarms::exact_draws;
 use crate::chemistry::{self, Observed};
 use crate::closing;
-use crate::config::{AcceleratorKind, Config, Count, ReferenceKind, word};
+use crate::config::{AcceleratorKind, Config, Count, ReferenceKind, TargetKind, word};
 use crate::error::JobError;
 use crate::problem::Problem;
 use crate::progress::{Goal, Goals};
@@ -196,8 +196,7 @@ fn about(problem: &Problem, config: &Config, steps: usize) -> About {
     About {
         target: problem.kind.kind().into(),
         parameters: problem.value_names(),
-        // The trap of a cluster is where its path begins, but nobody's prior.
-        is_evidence: problem.prior.is_some() && problem.particles.is_none(),
+        is_evidence: problem.prior.is_some() && !of_physics(&problem.kind),
         reference: config.reference.kind().into(),
         accelerator: config.accelerator.kind().into(),
         steps,
@@ -210,6 +209,11 @@ fn about(problem: &Problem, config: &Config, steps: usize) -> About {
         loss: word(&config.training.loss),
         tried: problem.tried.clone(),
     }
+}
+
+/// The trap of a cluster, or a field without links, is where a path begins, but nobody's prior.
+fn of_physics(kind: &TargetKind) -> bool {
+    matches!(kind, TargetKind::LennardJones(_) | TargetKind::Phi4(_))
 }
 
 /// Where no replica finds a start, what the target itself says is told as well.

@@ -4,6 +4,7 @@ use super::{About, Kind};
 use crate::error::JobError;
 use crate::problem::{Parameter, Problem};
 use serde::{Deserialize, Serialize};
+use sterna::paths::Reference;
 
 const POSSIBLE: &str = "length², a square of 3 or more";
 const LENGTH: usize = 6;
@@ -11,6 +12,8 @@ const MOST_LENGTH: usize = 256;
 const MASS_SQUARED: f64 = -4.0;
 /// Couplings in use at m² = −4, by the length of an edge: the correlation length is a quarter of it.
 const COUPLINGS: [(usize, f64); 5] = [(6, 6.975), (12, 5.276), (20, 4.807), (32, 4.572), (64, 4.398)];
+/// Standard deviation of a site where the path begins.
+const FREE_WIDTH: f64 = 0.5;
 /// What bounds a number that is not about 1.
 const MOST: f64 = 1e6;
 
@@ -42,10 +45,15 @@ impl Kind for Phi4 {
         About { possible: POSSIBLE, about: "a field on a periodic square lattice, of either sign" }
     }
 
+    /// Its path begins at independent sites, as wide as those of the usual couplings.
     fn problem(&self) -> Result<Problem, JobError> {
         let lattice = self.lattice()?;
         let length = lattice.length();
-        let problem = Problem::recorded(lattice).named([Parameter::array("phi", [length, length])]);
+        let sites = length * length;
+        let problem = Problem {
+            prior: Some(Reference::normal(vec![0.0; sites], vec![FREE_WIDTH; sites])),
+            ..Problem::recorded(lattice).named([Parameter::array("phi", [length, length])])
+        };
         let energy = move |field: &[f64]| lattice.action_per_site(field);
         let magnetisation = move |field: &[f64]| lattice.magnetisation(field);
         let problem = problem.observe("magnetisation", magnetisation).observe("energy", energy);
