@@ -294,9 +294,9 @@ def nutpie(case, seed):
 def stan_nuts(case, seed):
     """pystan: 4 chains of 1,000 after 1,000, all at its defaults."""
     import stan
+    import stan_code
 
-    here = pathlib.Path(__file__).resolve().parent
-    code = (here / f"{case.name}.stan").read_text()
+    code = getattr(stan_code, case.name.upper())
     data = {"mrna": {"y": densities.FLUORESCENCE.tolist()}, "galaxies": {"y": densities.VELOCITIES.tolist()}}[case.name]
     model = stan.build(code, data=data, random_seed=seed)
     clock = time.process_time()

@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "measure" /
 
 import cases  # noqa: E402
 import plots  # noqa: E402
+import sections  # noqa: E402
 
 ALIAS = "alias compare='/tmp/rivals/bin/python scripts/compare/compare.py --sterna target/release/sterna'"
 INTRODUCTION = f"""# Beside what people use
@@ -274,17 +275,17 @@ def write(results, docs):
         case.name: {p: for_a_tenth(case, good(rows_of(results, case, p)), "evaluations") for p in case.programs} for case in boxes
     }
     (folder / "evidence.svg").write_text(plots.costs("Evaluations for an error of 0.1 in log Z", costs))
-    parts.append((pathlib.Path(__file__).parent / "page-evidence.md").read_text())
+    parts.append(sections.EVIDENCE)
     for case in boxes:
         parts += [f"### {case.name}\n\nTruth {number(case.truth, 6)}.\n", evidence(results, case), commands(results, case)]
-    parts.append((pathlib.Path(__file__).parent / "page-posteriors.md").read_text())
+    parts.append(sections.POSTERIORS)
     for case in [case for case in cases.CASES if case.group == "posterior"]:
         parts += [f"### {case.name}\n", posterior(results, case), commands(results, case)]
-    parts.append((pathlib.Path(__file__).parent / "page-physics.md").read_text())
+    parts.append(sections.PHYSICS)
     published = table(["cluster", "W₂ of energies, published"], [[name, words] for name, words in PUBLISHED.items()])
     parts += ["### Lennard-Jones clusters\n", clusters(results), published, "### Lattice φ⁴\n", lattices(results)]
     parts += [commands(results, case) for case in cases.CASES if case.group in ("cluster", "lattice")]
-    parts.append((pathlib.Path(__file__).parent / "page-paper.md").read_text())
+    parts.append(sections.PAPER)
     for case in [case for case in cases.CASES if case.group == "paper"]:
         parts += [f"### {case.name}\n", paper(results, case, [p for p in case.programs if p not in cases.SWAPS])]
         parts += ["How often to swap, at about as many evaluations:\n", paper(results, case, list(cases.SWAPS)), commands(results, case)]

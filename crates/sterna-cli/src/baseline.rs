@@ -1,7 +1,8 @@
 //! `sterna baseline`: what a run is held against.
 
-use crate::{BaselineArgs, Voice, pairs, read};
-use clap::ValueEnum;
+use crate::{Voice, pairs, read};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 use sterna::annealing::Annealing;
 use sterna_run::baseline::{Outcome, Request, run};
 use sterna_run::{Config, JobError, files};
@@ -15,6 +16,40 @@ pub enum Method {
     Smc,
 }
 
+/// What `sterna baseline` is told.
+#[derive(Args)]
+pub struct BaselineArgs {
+    /// ais (annealed importance sampling) or smc (sequential Monte Carlo)
+    method: Method,
+    /// The config (TOML)
+    config: Option<PathBuf>,
+    /// Seed of all randomness
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Threads: changes speed, never a bit of the result
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Override any field of the config
+    #[arg(long = "set", value_name = "key.path=value")]
+    overrides: Vec<String>,
+    /// Populations, whose spread is the error of log Z
+    #[arg(long, default_value_t = 16)]
+    populations: usize,
+    /// Points of each population
+    #[arg(long, default_value_t = 128)]
+    particles: usize,
+    /// Moves of each point on each chain
+    #[arg(long, default_value_t = 1)]
+    moves: usize,
+    /// Steps of the schedule [default: eight for each pair of the tuned ladder]
+    #[arg(long)]
+    chains: Option<usize>,
+    /// Write all points, with their log weights and densities, to a file (JSON)
+    #[arg(long, value_name = "FILE")]
+    draws: Option<PathBuf>,
+}
+
+/// Climbs, and prints what came of it.
 pub fn baseline(arguments: &BaselineArgs, voice: Voice) -> Result<(), JobError> {
     let overrides = pairs(&arguments.overrides, "chains.count=10")?;
     let mut config = match &arguments.config {

@@ -109,7 +109,7 @@ enum Command {
         out: PathBuf,
     },
     /// Annealed importance sampling or sequential Monte Carlo, on the ladder that a run would tune
-    Baseline(BaselineArgs),
+    Baseline(baseline::BaselineArgs),
     /// The paper's tables and figures: ours beside the printed ones
     Reproduce(ReproduceArgs),
     /// How far verdicts can be trusted: targets whose truth is known, many seeds each
@@ -187,38 +187,6 @@ struct ResumeArgs {
     /// Exit with code 3 where the verdict is unsound
     #[arg(long)]
     strict: bool,
-}
-
-#[derive(Args)]
-struct BaselineArgs {
-    /// ais (annealed importance sampling) or smc (sequential Monte Carlo)
-    method: baseline::Method,
-    /// The config (TOML)
-    config: Option<PathBuf>,
-    /// Seed of all randomness
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Threads: changes speed, never a bit of the result
-    #[arg(long)]
-    threads: Option<usize>,
-    /// Override any field of the config
-    #[arg(long = "set", value_name = "key.path=value")]
-    overrides: Vec<String>,
-    /// Populations, whose spread is the error of log Z
-    #[arg(long, default_value_t = 16)]
-    populations: usize,
-    /// Points of each population
-    #[arg(long, default_value_t = 128)]
-    particles: usize,
-    /// Moves of each point on each chain
-    #[arg(long, default_value_t = 1)]
-    moves: usize,
-    /// Steps of the schedule [default: eight for each pair of the tuned ladder]
-    #[arg(long)]
-    chains: Option<usize>,
-    /// Write all points, with their log weights and densities, to a file (JSON)
-    #[arg(long, value_name = "FILE")]
-    draws: Option<PathBuf>,
 }
 
 #[derive(Args)]
