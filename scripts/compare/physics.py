@@ -79,7 +79,7 @@ def hmc(case, seed, draws=None):
     """Draws, and what they are worth."""
     rng = np.random.default_rng(seed)
     log_density, score = lattice_model(case) if case.group == "lattice" else cluster_model(case)
-    draws = draws or (2000 if case.dim < 500 else 1000)
+    draws = draws or (2000 if case.group == "lattice" and case.dim < 500 else 600)
     x, step, kept, accepted_so_far = start(case, rng), 0.02, [], []
     here, slope = log_density(x), score(x)
     for t in range(BURN_IN + draws):
