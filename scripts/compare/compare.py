@@ -1,6 +1,6 @@
 """Measures Sterna beside what people use, and writes docs/comparison.md.
 
-    python3 -m venv /tmp/rivals && /tmp/rivals/bin/pip install -r scripts/compare/requirements.txt
+    python3 -m venv /tmp/rivals && /tmp/rivals/bin/pip install $(python3 scripts/compare/requirements.py)
     alias compare='/tmp/rivals/bin/python scripts/compare/compare.py'
     compare                                  # what is not there yet, cheap cells first; goes on where it was stopped
     compare --only shells                    # cells whose names hold this word

@@ -4,8 +4,8 @@ EVIDENCE = """## Evidence
 
 Likelihoods on a box with a uniform prior, whose evidence is known in closed form or by quadrature (`scripts/compare/densities.py` computes it, the
 library's tests hold themselves against it). Sterna is told the target and nothing else. An error falls with the root of the cost, so "for an error of
-0.1" is evaluations × (error/0.1)², with the error of log Z against the truth over all seeds; with few seeds that factor is itself uncertain
-(three seeds: by a factor of three either way).
+0.1" is evaluations × (error/0.1)², where the error is the larger of two: what the seeds show against the truth, and what the program says of itself. With one
+seed either may be off by chance. Cells that were not measured have a dash; `compare` measures them, hours of it.
 `sterna ais` and `sterna smc` are annealed importance sampling and sequential Monte Carlo on the ladder that `sterna run` tunes, with
 eight times as many steps.
 
