@@ -1,6 +1,6 @@
 //! `traces.json`: what the report draws beyond the summary and the draws.
 
-use crate::summary::{About, Ess, number};
+use crate::summary::{About, Ess, UNNAMED, number};
 use serde::{Deserialize, Serialize};
 use sterna::Target;
 use sterna::run::Run;
@@ -204,9 +204,9 @@ impl Labels {
         }
     }
 
-    /// What a coordinate is called.
+    /// What a coordinate is called, as in draws.nc.
     pub fn coordinate(&self, i: usize) -> String {
-        self.parameters.get(i).cloned().unwrap_or_else(|| format!("coordinate {i}"))
+        self.parameters.get(i).cloned().unwrap_or_else(|| format!("{UNNAMED}[{i}]"))
     }
 }
 
