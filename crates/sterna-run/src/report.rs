@@ -24,6 +24,7 @@ use format::{count, number, percent, with_error};
 use load::Folder;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use verdict::Mood;
 pub use view::view;
 
 const PAGE: &str = include_str!("report/page.html");
@@ -48,7 +49,8 @@ pub fn page(folder: &Path) -> Result<String, JobError> {
     }
     links += "<a href=\"#repeat\">Repeat this run</a>";
     let target = &folder.summary.setup.target;
-    let target = format!("{name}: {}, {} dimensions", target.kind, target.dim);
+    let whose = if name == target.kind { String::new() } else { format!("{name}: ") };
+    let target = format!("{whose}{}, {} dimensions", target.kind, target.dim);
     let parts = [
         ("title", escape(&format!("{target} — Sterna report"))),
         ("style", STYLE.into()),
@@ -133,9 +135,14 @@ fn verdict_html(summary: &Summary) -> String {
         let more = if more.is_empty() { more } else { format!("<ol start=\"2\">{more}</ol>") };
         let _ = write!(
             out,
-            "<li class=\"{}\"><span class=\"sign\" aria-hidden=\"true\">{}</span><div><strong>{}</strong><p>{}</p>{more}</div></li>",
+            "<li class=\"{}\"><span class=\"sign\" aria-hidden=\"true\">{}</span><div>{}<strong>{}</strong><p>{}</p>{more}</div></li>",
             sentence.mood.class(),
             sentence.mood.sign(),
+            if sentence.mood == Mood::Hint {
+                "<span class=\"quiet\">What would help most</span><br>"
+            } else {
+                ""
+            },
             escape(&sentence.headline),
             escape(&sentence.detail)
         );

@@ -320,12 +320,12 @@ impl Summary {
         }
     }
 
-    /// The fewest effective draws of a parameter in its bulk, and what was wanted.
+    /// The fewest effective draws of a parameter in its bulk; where some were wanted, of the coordinates that a goal counts.
     pub fn fewest_draws(&self) -> (f64, String) {
         let of_parameters = self.parameters.iter().map(|parameter| parameter.ranks.ess_bulk);
         let fewest = of_parameters.filter(|ess| ess.is_finite()).reduce(f64::min);
         match self.goals.and_then(|goals| goals.ess) {
-            Some(ess) => (ess.reached, format!("slowest parameter, in the bulk; {:.0} wanted", ess.wanted)),
+            Some(ess) => (ess.reached, format!("slowest free coordinate; {:.0} wanted", ess.wanted)),
             None if fewest.is_some() => (fewest.unwrap_or(f64::NAN), "slowest parameter, in the bulk".into()),
             None => (self.target_chain.ess.minimum, "slowest coordinate".into()),
         }

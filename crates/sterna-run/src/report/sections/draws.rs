@@ -72,7 +72,7 @@ fn pair_plots(
     let panel = |axes: [usize; 2]| {
         let [x, y] = axes.map(|k| shown.name(k, labels));
         let id = format!("{id}-{}-{}", axes[0], axes[1]);
-        (format!("{x} and {y}"), pair_plot(&id, title, [&x, &y], axes, [shown, beside], class).height(height))
+        (format!("{x} and {y}"), pair_plot(&id, (title, height), [&x, &y], axes, [shown, beside], class))
     };
     let panels: Vec<(String, Chart)> = ordered.map(panel).collect();
     let frame = panels.first()?.1.clone();
@@ -81,7 +81,7 @@ fn pair_plots(
 
 fn pair_plot(
     id: &str,
-    title: &str,
+    (title, height): (&str, f64),
     [i, j]: [&str; 2],
     axes: [usize; 2],
     [shown, beside]: [&Columns; 2],
@@ -97,6 +97,7 @@ fn pair_plot(
     let stride = total.div_ceil(POINTS).max(1);
     let points = total.div_ceil(stride);
     let mut chart = Chart::new(id, title, axis(axes[0], i, x), axis(axes[1], j, y))
+        .height(height)
         .caption(format!("{} of {} shown.", count(points as u64), count(shown.of as u64)))
         .description(format!("Scatter plot of {points} points in {i} and {j}."));
     let inside = |&(a, b): &(f64, f64)| a >= x.0 && a <= x.1 && b >= y.0 && b <= y.1;
