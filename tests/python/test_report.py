@@ -341,7 +341,8 @@ def test_watch_says_when_nothing_runs(tmp_path, runs):
     done = sterna("watch", runs / "plain")
     assert done.returncode == 0 and "finished" in done.stdout
     found = json.loads((runs / "plain" / "summary.json").read_text())
-    assert f"{found['round_trips']:,} round trips, log Z ".replace(",", "" if found["round_trips"] < 10_000 else ",") in done.stdout
+    trips = found["round_trips"]
+    assert f"{trips if trips < 10_000 else format(trips, ',')} round trips, log Z " in done.stdout
     out = tmp_path / "out"
     run = start(out)
     run.kill()

@@ -267,7 +267,7 @@ impl Chart {
             "<title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{description}</desc>\
              <g class=\"frame\">{grid}<path class=\"axis\" d=\"M{left} {bottom}H{right}\"/>\
              <text class=\"label\" x=\"{centre}\" y=\"{label_y}\" text-anchor=\"middle\">{x_label}</text>\
-             <text class=\"label\" transform=\"translate(13 {middle}) rotate(-90)\" text-anchor=\"middle\">{y_label}</text></g>\
+             <text class=\"label\" transform=\"translate({edge} {middle}) rotate(-90)\" text-anchor=\"middle\">{y_label}</text></g>\
              <g class=\"marks\">{marks}</g>",
             id = self.id,
             title = escape(&self.title),
@@ -279,6 +279,8 @@ impl Chart {
             label_y = self.height - 6.0,
             x_label = escape(&self.x.label),
             middle = short(TOP + 0.5 * inner_height),
+            // Letters of wide charts are larger on a phone.
+            edge = if self.width > 500.0 { 17 } else { 13 },
             y_label = escape(&self.y.label),
             marks = self.marks,
         )
