@@ -6,9 +6,10 @@ use serde_json::json;
 use std::path::Path;
 use sterna_run::alarms::{Class, Verdict};
 use sterna_run::chemistry::{Molecule, Population};
-use sterna_run::compare::{Compared, HEADER};
+use sterna_run::compare::{Compared, HEADER, in_short};
 use sterna_run::config::{Config, TargetKind};
 use sterna_run::payoff::{BreakEven, Payoff, Seen};
+use sterna_run::report::format::{beside_error, count, number, percent, with_error};
 use sterna_run::reproduce::Outcome;
 use sterna_run::reproduce::page::Block;
 use sterna_run::summary::{Quantity, Summary};
@@ -58,10 +59,15 @@ pub fn targets() {
 
 /// Runs side by side.
 pub fn compared(runs: &[Compared]) {
-    let mut rows = table(&HEADER);
-    runs.iter().for_each(|run| {
-        rows.add_row(run.row());
-    });
+    let [run, verdict, log_z, ess, _, rest @ ..] = HEADER;
+    let header: Vec<&str> = [run, verdict, log_z, ess, "evals"].into_iter().chain(rest).collect();
+    let mut rows = table(&header);
+    for run in runs {
+        let mut cells = run.row();
+        // In few characters, so that a line is one in 80 columns.
+        cells[4] = in_short(run.evaluations);
+        rows.add_row(cells);
+    }
     align_right(&mut rows, 2..HEADER.len());
     println!("{}", terminal::show(&rows));
 }
@@ -148,33 +154,15 @@ fn quantities(summary: &Summary) {
     let mut rows = table(&["", "mean", "± error", "sd", "5%", "95%", "ESS", "R̂"]);
     for i in shown {
         let Quantity { name, mean, sd, mcse, ranks, .. } = all[i];
-        rows.add_row([
-            name.clone(),
-            significant(*mean, 4),
-            significant(*mcse, 2),
-            significant(*sd, 3),
-            significant(ranks.q05, 3),
-            significant(ranks.q95, 3),
-            if ranks.ess_bulk.is_finite() { format!("{:.0}", ranks.ess_bulk) } else { "–".into() },
-            if ranks.r_hat.is_finite() { format!("{:.3}", ranks.r_hat) } else { "–".into() },
-        ]);
+        let numbers = [*mean, *mcse, *sd, ranks.q05, ranks.q95].map(|value| all[i].shown(value));
+        let ess = if ranks.ess_bulk.is_finite() { number(ranks.ess_bulk.round()) } else { "–".into() };
+        let r_hat = if ranks.r_hat.is_finite() { format!("{:.3}", ranks.r_hat) } else { "–".into() };
+        rows.add_row(std::iter::once(name.clone()).chain(numbers).chain([ess, r_hat]));
     }
     align_right(&mut rows, 1..8);
     println!("\n{}", terminal::show(&rows));
     if all.len() > MOST_QUANTITIES {
         println!("{MOST_QUANTITIES} of {}, those with the fewest draws; all are in summary.json", all.len());
-    }
-}
-
-/// A number with so many significant digits, in few characters.
-fn significant(x: f64, digits: i32) -> String {
-    if !x.is_finite() {
-        return "–".into();
-    }
-    let size = if x == 0.0 { 0 } else { x.abs().log10().floor() as i32 };
-    match size {
-        -4..6 => format!("{x:.*}", (digits - 1 - size).max(0) as usize),
-        _ => format!("{x:.*e}", (digits - 1) as usize),
     }
 }
 
@@ -214,12 +202,11 @@ pub fn one_line(summary: &Summary) -> String {
         }
     };
     format!(
-        "{}: {} round trips, {} {:.4} ± {:.4}, {alarms}",
+        "{}: {} round trips, {} {}, {alarms}",
         summary.verdict.name(),
-        summary.swaps.round_trips,
+        count(summary.swaps.round_trips),
         z.name(),
-        z.bar,
-        z.standard_error
+        with_error(z.bar, z.standard_error)
     )
 }
 
@@ -261,33 +248,25 @@ fn key_numbers(summary: &Summary) -> Table {
         numbers.add_row([name.to_string(), value, meaning.to_string()]);
     };
     let (swaps, z) = (&summary.swaps, &summary.log_z);
-    row("round trips", swaps.round_trips.to_string(), "from the reference to the target and back");
-    row(
-        "efficiency",
-        format!("{:.0}%", 100.0 * swaps.exploration_efficiency),
-        "of the round trips that swaps allow",
-    );
-    row("barrier Λ", format!("{:.3}", swaps.global_barrier), "difficulty: 2Λ + 1 chains serve best");
-    row(&z.name(), format!("{:.4} ± {:.4}", z.bar, z.standard_error), "by Bennett's acceptance ratio");
+    row("round trips", count(swaps.round_trips), "from the reference to the target and back");
+    row("efficiency", percent(swaps.share_of_allowed()), "of the round trips that swaps allow");
+    row("barrier Λ", number(swaps.global_barrier), "difficulty: 2Λ + 1 chains serve best");
+    row(&z.name(), with_error(z.bar, z.standard_error), "by Bennett's acceptance ratio");
     for leg in swaps.legs.iter().filter(|_| swaps.legs.len() == 2) {
         let from = if leg.reference == "anchor" { "anchor" } else { "fit" };
-        let value = format!("{:.4} ± {:.4}", leg.log_z, leg.log_z_error);
-        row(&format!("  from the {from}"), value, &format!("{} round trips", leg.round_trips));
+        let value = with_error(leg.log_z, leg.log_z_error);
+        row(&format!("  from the {from}"), value, &format!("{} round trips", count(leg.round_trips)));
     }
     if let Some(truth) = z.truth {
         let off = z.deviation().map_or("unknown".into(), |off| format!("{off:+.1}"));
-        row("exact log Z", format!("{truth:.4}"), &format!("the estimate is {off} errors off"));
+        let exact = beside_error(truth, z.standard_error);
+        row("exact log Z", exact, &format!("the estimate is {off} errors off"));
     }
-    let worst = if summary.molecule.is_some() { "dihedral" } else { "coordinate" };
-    let ess = summary.fewest_draws().0;
-    let meaning = match summary.goals.and_then(|goals| goals.ess) {
-        Some(goal) => format!("worst {worst}, by ranks; {:.0} wanted", goal.wanted),
-        None => format!("independent draws, worst {worst}"),
-    };
-    row("smallest ESS", format!("{ess:.0}"), &meaning);
+    let (ess, of_what) = summary.fewest_draws();
+    row("smallest ESS", number(ess.round()), &of_what);
     let cost = &summary.cost;
-    row("evaluations", cost.evaluations.target.to_string(), "of the target, all stages counted");
-    let speed = format!("{:.0} /s", cost.time.iterations_per_second);
+    row("evaluations", count(cost.evaluations.target), "of the target, all stages counted");
+    let speed = format!("{}/s", number(cost.time.iterations_per_second.round()));
     row(
         "speed",
         speed,

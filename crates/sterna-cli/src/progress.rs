@@ -1,7 +1,7 @@
 //! Progress on stderr: one line that changes on a terminal, a line now and then when piped.
 
 use crate::ranks::Ranks;
-use crate::{Voice, print};
+use crate::{Voice, print, terminal};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use std::io::IsTerminal;
@@ -83,13 +83,24 @@ impl Bar {
 
     fn say(&mut self, text: impl FnOnce() -> String) {
         if let Some(bar) = &self.bar {
-            bar.set_message(text());
+            // Two for the sign before it.
+            bar.set_message(fitting(text(), usize::from(terminal::width()).saturating_sub(2)));
             bar.tick();
         } else if !self.silent && self.last_line.elapsed() >= Duration::from_secs(5) {
             self.last_line = Instant::now();
             eprintln!("{}", text());
         }
     }
+}
+
+/// Without the parts at the end that have no room: what matters most comes first.
+fn fitting(mut text: String, columns: usize) -> String {
+    while text.chars().count() > columns
+        && let Some((before, _)) = text.rsplit_once(" · ")
+    {
+        text.truncate(before.len());
+    }
+    text
 }
 
 /// A line that is cut to the terminal's width and drawn at most ten times a second.
@@ -161,5 +172,18 @@ pub fn watch(folder: &Path, voice: Voice) -> Result<(), JobError> {
             }
         }
         std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitting;
+
+    #[test]
+    fn what_has_no_room_is_left_out_whole() {
+        let line = "5/5 sampling 55% · 0:02 left in all · 1778 round trips";
+        assert_eq!(fitting(line.into(), 60), line);
+        assert_eq!(fitting(line.into(), 40), "5/5 sampling 55% · 0:02 left in all");
+        assert_eq!(fitting(line.into(), 5), "5/5 sampling 55%");
     }
 }

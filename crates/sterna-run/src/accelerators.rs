@@ -15,6 +15,7 @@ pub use cmcd::{Cmcd, DriftChoice};
 pub use diffusion::{Diffusion, ScoreChoice};
 pub use flow::Flow;
 pub use gpu::engine_maker;
+pub(crate) use networks::{Seen, Usual};
 pub use none::NoAccelerator;
 pub use scaling::Scaling;
 
@@ -68,6 +69,10 @@ impl Plan {
     }
 }
 
+/// Iterations whose samples closed forms are fitted to, and those for networks and molecules.
+const OF_CLOSED_FORMS: u64 = 5000;
+const OF_NETWORKS: u64 = 20_000;
+
 /// What a kind of accelerator does.
 pub trait Kind {
     /// Path and accelerator, or why they cannot be had.
@@ -81,9 +86,17 @@ pub trait Kind {
         false
     }
 
-    /// Iterations whose samples it is fitted to, where the config does not say.
-    fn collect(&self, on_molecule: bool) -> u64 {
-        if on_molecule || self.trains() { 20_000 } else { 5000 }
+    /// K where the config does not say; none where that follows from a file, or where there are no steps.
+    fn usual_steps(&self) -> Option<usize>;
+
+    /// What is trained where the config does not say; none where nothing is.
+    fn usual(&self, _problem: &Problem, _seen: Seen) -> Option<Usual> {
+        None
+    }
+
+    /// Iterations whose samples it is fitted to, where the config does not say; none where nothing is fitted.
+    fn collect(&self, on_molecule: bool) -> Option<u64> {
+        Some(if on_molecule { OF_NETWORKS } else { OF_CLOSED_FORMS })
     }
 
     /// The file of a trained transport that is used again.
@@ -134,8 +147,18 @@ impl AcceleratorKind {
         self.role().trains()
     }
 
-    /// Iterations whose samples it is fitted to, where the config does not say.
-    pub fn collect(&self, on_molecule: bool) -> u64 {
+    /// K where the config does not say; none where that follows from a file, or where there are no steps.
+    pub fn usual_steps(&self) -> Option<usize> {
+        self.role().usual_steps()
+    }
+
+    /// What is trained where the config does not say; none where nothing is.
+    pub(crate) fn usual(&self, problem: &Problem, seen: Seen) -> Option<Usual> {
+        self.role().usual(problem, seen)
+    }
+
+    /// Iterations whose samples it is fitted to, where the config does not say; none where nothing is fitted.
+    pub fn collect(&self, on_molecule: bool) -> Option<u64> {
         self.role().collect(on_molecule)
     }
 

@@ -29,13 +29,8 @@ pub fn run(device: &str, only: Option<&str>, json: bool) -> Result<(), JobError>
         }
         return Ok(());
     }
-    if json {
-        return Err(JobError::Config(
-            "--json is for --device cpu: measurements on GPUs are printed as they come".into(),
-        ));
-    }
     #[cfg(feature = "cuda")]
-    return crate::bench_cuda::print(only);
+    return crate::bench_cuda::print(only, json);
     #[cfg(not(feature = "cuda"))]
     {
         let _ = only;

@@ -3,6 +3,7 @@
 //! `scripts/cuda_against_jax.py` measures the same computations in JAX.
 
 use crate::error::JobError;
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
 use sterna::acceleration::{Collected, Fit};
@@ -25,14 +26,46 @@ const DIM: usize = 10;
 const ROWS: usize = 512;
 const CHAINS: usize = 10;
 
-/// Prints all measurements, or one.
-pub fn print(only: Option<&str>) -> Result<(), JobError> {
+/// What was measured in one precision and the other.
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    title: String,
+    f32: f64,
+    tf32: f64,
+    /// The same on one core, where that was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of_a_core: Option<f64>,
+}
+
+impl Row {
+    fn measured(name: &'static str, title: &str, measure: impl FnMut(Precision) -> f64) -> Self {
+        let [f32, tf32] = [Precision::F32, Precision::Tf32].map(measure);
+        Self { name, title: title.into(), f32, tf32, of_a_core: None }
+    }
+
+    fn print(&self) {
+        let Self { name, title, f32, tf32, of_a_core } = self;
+        match of_a_core {
+            None => println!("{title:<44}{f32:>10.1}{tf32:>10.1}  {name}"),
+            Some(core) => {
+                println!("{title}\n{:<44}{f32:>10.0}{tf32:>10.0}  {name}", "");
+                println!("{:<44}{core:>10.0}", "the same on one core of the CPU");
+            }
+        }
+    }
+}
+
+/// Prints all measurements, or one, as they come; as JSON, once all are there.
+pub fn print(only: Option<&str>, json: bool) -> Result<(), JobError> {
     let wanted = |name: &str| only.is_none_or(|only| name.starts_with(only));
     let gpu = Cuda::open(Precision::F32).map_err(|e| JobError::Config(e.to_string()))?;
-    println!("{}, median of 5 bursts", gpu.name());
-    println!("{:<44}{:>10}{:>10}", "", "f32", "TF32");
+    if !json {
+        println!("{}, median of 5 bursts", gpu.name());
+        println!("{:<44}{:>10}{:>10}", "", "f32", "TF32");
+    }
     type Measure = fn(Precision) -> f64;
-    let all: [(&str, &str, Measure); 6] = [
+    let all: [(&'static str, &str, Measure); 6] = [
         ("step-mlp", "training step, MLP 4×512, 512 rows (µs)", |p| mlp_step(p, false)),
         ("step-score", "training step, score matching 3×128 (µs)", |p| mlp_step(p, true)),
         ("train-cmcd1", "CMCD 4×512, batch 512, K = 1 (steps/s)", |p| cmcd_steps(p, 1)),
@@ -40,11 +73,17 @@ pub fn print(only: Option<&str>) -> Result<(), JobError> {
         ("train-flow", "RealNVP 20 layers, batch 512 (steps/s)", flow_steps),
         ("train-diffusion", "energy model 3×128, batch 512 (steps/s)", diffusion_steps),
     ];
-    for (name, title, measure) in all.into_iter().filter(|(name, ..)| wanted(name)) {
-        println!("{title:<44}{:>10.1}{:>10.1}  {name}", measure(Precision::F32), measure(Precision::Tf32));
+    let steps = all.into_iter().filter(|(name, ..)| wanted(name));
+    let steps = steps.map(|(name, title, measure)| Row::measured(name, title, measure));
+    let mut rows = Vec::new();
+    for row in steps.chain(wanted("sample-cmcd1").then_some(()).into_iter().map(|()| sampling())) {
+        if !json {
+            row.print();
+        }
+        rows.push(row);
     }
-    if wanted("sample-cmcd1") {
-        print_sampling();
+    if json {
+        println!("{:#}", serde_json::json!({"gpu": gpu.name(), "measured": rows}));
     }
     Ok(())
 }
@@ -242,9 +281,8 @@ fn sampling_rate_of_a_core() -> f64 {
     })
 }
 
-fn print_sampling() {
+fn sampling() -> Row {
     let title = format!("GMM-10, CMCD K = 1, {LADDERS} ladders (ladder iterations/s)");
-    let [f32, tf32] = [Precision::F32, Precision::Tf32].map(sampling_rate);
-    println!("{title}\n{:<44}{f32:>10.0}{tf32:>10.0}  sample-cmcd1", "");
-    println!("{:<44}{:>10.0}", "the same on one core of the CPU", sampling_rate_of_a_core());
+    let of_a_core = Some(sampling_rate_of_a_core());
+    Row { of_a_core, ..Row::measured("sample-cmcd1", &title, sampling_rate) }
 }

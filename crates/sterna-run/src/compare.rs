@@ -1,5 +1,6 @@
 //! Runs side by side: log Z, effective draws for their cost, barriers. Made from their summaries alone.
 
+use crate::alarms::Verdict;
 use crate::error::JobError;
 use crate::report::chart::{Axis, Chart, Key};
 use crate::report::format::{count, number, significant, with_error};
@@ -29,7 +30,7 @@ pub struct Compared {
     /// Seed of all randomness.
     pub seed: u64,
     /// What its alarms come to.
-    pub verdict: crate::alarms::Verdict,
+    pub verdict: Verdict,
     /// By Bennett's ratio.
     pub log_z: f64,
     /// Of `log_z`.
@@ -94,6 +95,16 @@ impl Compared {
     }
 }
 
+/// A large number in few characters: 7.17M.
+pub fn in_short(n: u64) -> String {
+    match n {
+        0..10_000 => n.to_string(),
+        10_000..1_000_000 => format!("{}k", significant(n as f64 / 1e3, 3)),
+        1_000_000..1_000_000_000 => format!("{}M", significant(n as f64 / 1e6, 3)),
+        _ => format!("{}G", significant(n as f64 / 1e9, 3)),
+    }
+}
+
 /// Columns of a table of runs.
 pub const HEADER: [&str; 8] = ["run", "verdict", "log Z", "ESS", "evaluations", "ESS/1000", "Λ", "trips"];
 
@@ -123,7 +134,7 @@ pub fn page(runs: &[Compared]) -> String {
     let figures: String = charts.iter().map(Chart::figure).collect();
     let parts = [
         ("style", STYLE.to_string()),
-        ("note", escape(&format!("{} runs side by side. {note}", runs.len()))),
+        ("note", escape(&format!("{} runs. {note}", runs.len()))),
         ("table", table(runs)),
         ("figures", figures),
         ("version", env!("CARGO_PKG_VERSION").into()),
@@ -139,7 +150,15 @@ fn table(runs: &[Compared]) -> String {
     for run in runs {
         let [name, rest @ ..] = run.row();
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&name));
-        rest.iter().for_each(|cell| out += &format!("<td>{}</td>", escape(cell)));
+        let mood = match run.verdict {
+            Verdict::Sound => "good",
+            Verdict::Doubtful => "doubtful",
+            Verdict::Unsound => "bad",
+        };
+        for (i, cell) in rest.iter().enumerate() {
+            let class = if i == 0 { format!(" class=\"mood {mood}\"") } else { String::new() };
+            let _ = write!(out, "<td{class}>{}</td>", escape(cell));
+        }
         out += "</tr>";
     }
     out + "</tbody></table></div>"
@@ -165,8 +184,10 @@ fn log_z(runs: &[Compared]) -> Chart {
         .iter()
         .map(|run| format!("{}: {}", run.name(), with_error(run.log_z, run.log_z_error)))
         .collect();
-    let mut chart =
-        Chart::new("log-z", "log Z", x, axis_of(runs)).height(height(runs)).description(words.join("; "));
+    let mut chart = Chart::new("log-z", "log Z", x, axis_of(runs))
+        .wide()
+        .height(height(runs))
+        .description(words.join("; "));
     chart.key(Key::Line, "c1", "one and two standard errors");
     for (i, run) in runs.iter().enumerate() {
         let at = (runs.len() - 1 - i) as f64;
@@ -184,12 +205,13 @@ fn bars(id: &str, title: &str, runs: &[Compared], of: fn(&Compared) -> f64) -> C
     let most = runs.iter().map(of).filter(|x| x.is_finite()).fold(0.0, f64::max);
     let words: Vec<String> =
         runs.iter().map(|run| format!("{}: {}", run.name(), significant(of(run), 3))).collect();
-    let x = Axis::linear(title, 0.0, if most > 0.0 { 1.1 * most } else { 1.0 });
+    let x = Axis::linear(title, 0.0, if most > 0.0 { 1.25 * most } else { 1.0 });
     let mut chart =
         Chart::new(id, title, x, axis_of(runs)).height(height(runs)).description(words.join("; "));
     for (i, run) in runs.iter().enumerate() {
         let at = (runs.len() - 1 - i) as f64;
         chart.bar("c1", (0.0, at - 0.3), (of(run), at + 0.3));
+        chart.text("value", of(run) + 0.02 * most, at - 0.12, "start", &significant(of(run), 3));
         chart.tip(of(run), at, &*words[i]);
     }
     chart
@@ -209,6 +231,7 @@ mod tests {
         let runs = [Compared::of(Path::new("a/one"), &first), Compared::of(Path::new("<two>"), &second)];
         assert!(!are_of_one_target(&runs) && are_of_one_target(&runs[..1]));
         assert_eq!(runs[0].name(), "one");
+        assert_eq!([9_999, 157_979, 7_168_048].map(in_short), ["9999", "158k", "7.17M"]);
         let page = page(&runs);
         for part in [
             "one",

@@ -3,6 +3,7 @@
 mod defaults;
 mod errors;
 mod files;
+mod in_force;
 pub(crate) mod kinds;
 mod memory;
 mod numbers;
@@ -203,6 +204,13 @@ impl Config {
         toml::to_string(self).expect("a config is plain data")
     }
 
+    /// The same, with what a run is yet to decide in words.
+    pub(crate) fn to_toml_with_notes(&self) -> String {
+        let notes: String = self.given.open.iter().map(|line| format!("# {line}\n")).collect();
+        let blank = if notes.is_empty() { "" } else { "\n" };
+        format!("{notes}{blank}{}", self.to_toml())
+    }
+
     /// What the config says is sampled.
     pub fn problem(&self) -> Result<Problem, JobError> {
         match &self.target {
@@ -251,11 +259,7 @@ impl Config {
             round_iterations: self.schedule.iterations,
             round_burn_in: self.schedule.burn_in,
             criterion: self.schedule.criterion,
-            collect: self.training.collect.unwrap_or_else(|| {
-                let all = self.accelerator.collect(on_molecule);
-                // From a fitted reference every ladder brings samples that are nearly independent.
-                if fit.is_some() { all.div_ceil(self.chains.ensembles.max(1) as u64) } else { all }
-            }),
+            collect: self.to_collect(problem),
             fits: self.fits(on_molecule),
             guard: self.training.guard,
             burn_in: self.run.burn_in,

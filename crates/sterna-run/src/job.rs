@@ -3,7 +3,9 @@
 mod before;
 mod finished;
 mod folder;
+mod names;
 mod ranks;
+mod refuse;
 mod threads;
 mod tuned;
 mod work;
@@ -12,12 +14,13 @@ pub(crate) use work::{no_start, resolve_chains};
 
 pub use finished::{Finished, finished, plain_samples};
 pub use tuned::{Tuned, tuned};
+pub(crate) use names::date;
+pub use names::default_folder;
 
 use crate::accelerators::{self, Plan};
 use crate::checkpoint::{self, Description, Store};
 use crate::config::{Config, Count, RunConfig, TargetKind, Until};
-use crate::draws_file::{DrawsFileError, check_names};
-use crate::draws_store::StoredDraws;
+use crate::draws_file::check_names;
 use crate::error::JobError;
 use crate::molecules;
 use crate::problem::Problem;
@@ -28,11 +31,11 @@ use before::Before;
 use folder::{Folder, outcome};
 use ranks::{agreed, together};
 use rayon::ThreadPool;
+use refuse::{bad_names, refuse_changes, refuse_other, stored_draws};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 use sterna::engine::MakeEngine;
 use sterna::exchange::Alone;
 use sterna::records::Draws;
@@ -353,70 +356,10 @@ impl Stopped {
     }
 }
 
-/// What is wrong with the names of a problem.
-fn bad_names(error: DrawsFileError) -> JobError {
-    JobError::Config(match error {
-        DrawsFileError::Name { name, taken: true } => format!(
-            "the name `{name}` is taken: each parameter and each observable needs a name of its own, and draws.nc has its own chain, draw \
-             and, where coordinates have no names, x"
-        ),
-        other => format!("names of the problem: {other}"),
-    })
-}
-
 fn read_config(folder: &Path) -> Result<Config, JobError> {
     let path = folder.join("config.toml");
     let text = fs::read_to_string(&path).map_err(JobError::file("read", &path))?;
     Config::parse(&text, &[]).map_err(JobError::within(path))
-}
-
-/// A problem of a program must be the one that the folder is about, as far as names can tell.
-fn refuse_other(problem: &Problem, config: &Config, folder: &Path) -> Result<(), JobError> {
-    let name = |kind: &TargetKind| match kind {
-        TargetKind::Own(own) => format!("\"{}\" of dimension {}", own.name, own.dim.unwrap_or(0)),
-        other => format!("kind = \"{}\"", other.kind()),
-    };
-    let (ours, theirs) = (name(&problem.kind), name(&config.target));
-    match ours == theirs {
-        true => Ok(()),
-        false => Err(JobError::Config(format!(
-            "{} holds a run of another target: {theirs}, not {ours}; choose another folder",
-            folder.display()
-        ))),
-    }
-}
-
-/// A run goes on as it began; only its length may grow, and its goals be others.
-fn refuse_changes(config: &Config, before: &Config, folder: &Path) -> Result<(), JobError> {
-    let changed = |what: String| {
-        JobError::Config(format!(
-            "{} was changed since the run began: {what}; change it back, or begin another run",
-            folder.join("config.toml").display()
-        ))
-    };
-    if let Some(what) = checkpoint::difference(config, before) {
-        return Err(changed(what));
-    }
-    // A crash can leave the larger number in the config alone.
-    if config.run.iterations < before.run.iterations {
-        let (now, was) = (config.run.iterations, before.run.iterations);
-        return Err(changed(format!("run.iterations is {now} now, but was {was}")));
-    }
-    Ok(())
-}
-
-fn stored_draws(store: &Store, work: &Work, bytes: u64, folder: &Path) -> Result<StoredDraws, JobError> {
-    let (dim, ensembles) = work.shape();
-    let draws = StoredDraws::open(store.draws_path(), dim, ensembles, bytes)?;
-    let sampled = work.run.records().next().map_or(0, |r| r.counts.iterations / work.config.run.thin);
-    if draws.draws() as u64 != sampled {
-        return Err(JobError::Config(format!(
-            "the checkpoint in {} has {} draws of {sampled}; nothing was changed",
-            folder.display(),
-            draws.draws()
-        )));
-    }
-    Ok(draws)
 }
 
 /// Runs a config and writes its folder: see [`Job::run`].
@@ -459,29 +402,6 @@ pub fn sample_problem(
         let (summary, _) = work.summary(&draws).ok_or(JobError::Interrupted)?;
         Ok((work.run, summary))
     })
-}
-
-/// A folder name that says what ran and when.
-pub fn default_folder(config: &Config) -> PathBuf {
-    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let (target, accelerator) = (config.target.kind(), config.accelerator.kind());
-    PathBuf::from("runs").join(format!("{target}-{accelerator}-{}", date(seconds)))
-}
-
-/// Seconds since 1970 as yyyymmdd-hhmmss, UTC.
-pub(crate) fn date(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from day count: years begin in March, so leap days come last.
-    let z = days as i64 + 719_468;
-    let era = z / 146_097;
-    let day_of_era = z % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
 #[cfg(test)]
@@ -554,12 +474,5 @@ mod tests {
         let own = Problem::new(Normal::isotropic(131_073, 1.0));
         let message = Job::new(own, Config::default(), "nowhere").map(|_| ()).unwrap_err().to_string();
         assert!(message.contains("target.dim = 131073") && message.contains("131072"), "{message}");
-    }
-
-    #[test]
-    fn dates() {
-        assert_eq!(super::date(0), "19700101-000000");
-        assert_eq!(super::date(951_827_696), "20000229-123456");
-        assert_eq!(super::date(1_767_225_599), "20251231-235959");
     }
 }

@@ -36,9 +36,16 @@ pub struct LibraryTarget {
     _library: Library,
 }
 
-/// Why a library cannot be loaded, in the system's own words.
-pub(crate) fn why(error: &libloading::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), |source| source.to_string())
+/// A library in memory, or why it cannot be there, in the system's own words.
+pub(crate) fn loaded(path: &Path) -> Result<Library, String> {
+    if cfg!(all(target_os = "linux", target_feature = "crt-static")) {
+        let why = "this program is linked statically, and such a program can load none: use the release for linux-gnu, or build it yourself";
+        return Err(why.into());
+    }
+    // SAFETY: loading runs the library's own code, which its user vouches for and which was tried.
+    unsafe { Library::new(path) }.map_err(|error| {
+        std::error::Error::source(&error).map_or_else(|| error.to_string(), |source| source.to_string())
+    })
 }
 
 /// What is said of a function that is not there.
@@ -79,9 +86,7 @@ impl LibraryTarget {
     }
 
     fn open(path: &Path, symbol: &str, dim: Option<usize>) -> Result<Self, JobError> {
-        // SAFETY: loading runs the library's own code, which its user vouches for and which was tried.
-        let library = unsafe { Library::new(path) }
-            .map_err(|e| wrong(path, format_args!("cannot load: {}", why(&e))))?;
+        let library = loaded(path).map_err(|why| wrong(path, format_args!("cannot load: {why}")))?;
         let exports = Exports::of(&library, path)?;
         let symbol = if symbol == SYMBOL && exports.is_likelihood_alone { LIKELIHOOD } else { symbol };
         // SAFETY: the header says what this function is.

@@ -6,13 +6,14 @@
 pub mod chart;
 pub(crate) mod draws;
 mod figure;
-pub(crate) mod format;
+pub mod format;
 mod load;
+mod remedies;
 pub(crate) mod sections;
 mod verdict;
 mod view;
 
-use crate::alarms::{Code, Explained};
+use crate::alarms::{Class, Code, Explained};
 use crate::config::known;
 use crate::error::JobError;
 use crate::files::write_whole;
@@ -23,6 +24,7 @@ use format::{count, number, percent, with_error};
 use load::Folder;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use verdict::Mood;
 pub use view::view;
 
 const PAGE: &str = include_str!("report/page.html");
@@ -47,7 +49,8 @@ pub fn page(folder: &Path) -> Result<String, JobError> {
     }
     links += "<a href=\"#repeat\">Repeat this run</a>";
     let target = &folder.summary.setup.target;
-    let target = format!("{}, {} dimensions", target.kind, target.dim);
+    let whose = if name == target.kind { String::new() } else { format!("{name}: ") };
+    let target = format!("{whose}{}, {} dimensions", target.kind, target.dim);
     let parts = [
         ("title", escape(&format!("{target} — Sterna report"))),
         ("style", STYLE.into()),
@@ -128,11 +131,18 @@ fn subtitle(folder: &Folder) -> String {
 fn verdict_html(summary: &Summary) -> String {
     let mut out = String::new();
     for sentence in std::iter::once(verdict::judgement(summary)).chain(verdict::verdict(summary)) {
+        let more: String = sentence.more.iter().map(|text| format!("<li>{}</li>", escape(text))).collect();
+        let more = if more.is_empty() { more } else { format!("<ol start=\"2\">{more}</ol>") };
         let _ = write!(
             out,
-            "<li class=\"{}\"><span class=\"sign\" aria-hidden=\"true\">{}</span><div><strong>{}</strong><p>{}</p></div></li>",
+            "<li class=\"{}\"><span class=\"sign\" aria-hidden=\"true\">{}</span><div>{}<strong>{}</strong><p>{}</p>{more}</div></li>",
             sentence.mood.class(),
             sentence.mood.sign(),
+            if sentence.mood == Mood::Hint {
+                "<span class=\"quiet\">What would help most</span><br>"
+            } else {
+                ""
+            },
             escape(&sentence.headline),
             escape(&sentence.detail)
         );
@@ -146,7 +156,7 @@ fn key_numbers(summary: &Summary) -> String {
     let log_z = z.name();
     let tiles = [
         ("round trips", count(swaps.round_trips), "there and back"),
-        ("efficiency", percent(swaps.exploration_efficiency), "of what the swaps allow"),
+        ("efficiency", percent(swaps.share_of_allowed()), "of what the swaps allow"),
         ("barrier Λ", number(swaps.global_barrier), "sum of rejections"),
         (log_z.as_str(), with_error(z.bar, z.standard_error), "by Bennett's ratio"),
         ("smallest ESS", number(draws.round()), of_what.as_str()),
@@ -165,7 +175,9 @@ fn alarms(summary: &Summary) -> String {
         let note = note.map_or(String::new(), |note| format!(" But {}.", escape(note)));
         return format!("<p class=\"quiet\" id=\"alarms\">No alarms.{note}</p>");
     }
-    let mut out = String::from("<section id=\"alarms\" class=\"alarms\"><h2>Alarms</h2><dl>");
+    let only_notes = summary.alarms.iter().all(|alarm| alarm.code.class() == Class::Note);
+    let (class, heading) = if only_notes { ("alarms notes", "Notes") } else { ("alarms", "Alarms") };
+    let mut out = format!("<section id=\"alarms\" class=\"{class}\"><h2>{heading}</h2><dl>");
     for alarm in &summary.alarms {
         let (code, message) = (escape(alarm.code.name()), escape(&alarm.message));
         let class = alarm.code.class().word();

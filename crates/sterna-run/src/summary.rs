@@ -320,13 +320,22 @@ impl Summary {
         }
     }
 
-    /// The fewest effective draws, and what they are: what the run was to reach where it was to reach some, which counts by
-    /// ranks.
+    /// The fewest effective draws of a parameter in its bulk; where some were wanted, of the coordinates that a goal counts.
     pub fn fewest_draws(&self) -> (f64, String) {
+        let of_parameters = self.parameters.iter().map(|parameter| parameter.ranks.ess_bulk);
+        let fewest = of_parameters.filter(|ess| ess.is_finite()).reduce(f64::min);
         match self.goals.and_then(|goals| goals.ess) {
-            Some(ess) => (ess.reached, format!("in the bulk, by ranks; {:.0} wanted", ess.wanted)),
-            None => (self.target_chain.ess.minimum, "effective draws, at least".into()),
+            Some(ess) => (ess.reached, format!("slowest free coordinate; {:.0} wanted", ess.wanted)),
+            None if fewest.is_some() => (fewest.unwrap_or(f64::NAN), "slowest parameter, in the bulk".into()),
+            None => (self.target_chain.ess.minimum, "slowest coordinate".into()),
         }
+    }
+
+    /// What has so few effective draws in its bulk, or in its tails; where no parameter has, it is the log density.
+    pub fn slowest(&self, ess: f64, of: fn(&Ranks) -> f64) -> &str {
+        let all = self.parameters.iter().chain(&self.observables);
+        let found = all.into_iter().find(|quantity| of(&quantity.ranks) <= ess * (1.0 + 1e-9));
+        found.map_or("the log density", |quantity| &quantity.name)
     }
 
     /// What is known of the modes where one ladder had nothing to be held against.

@@ -63,6 +63,11 @@ pub trait Kind {
     fn files(&mut self) -> Vec<File<'_>> {
         Vec::new()
     }
+
+    /// What holds where the config does not say.
+    fn in_force(&self, problem: &Problem) -> Vec<(&'static str, toml::Value)> {
+        vec![("dim", (problem.dim() as i64).into())]
+    }
 }
 
 /// A file that a target names.
@@ -145,6 +150,11 @@ impl TargetKind {
     /// Files that it names.
     pub fn files(&mut self) -> Vec<File<'_>> {
         self.as_mut().files()
+    }
+
+    /// What holds where the config does not say.
+    pub(crate) fn in_force(&self, problem: &Problem) -> Vec<(&'static str, toml::Value)> {
+        self.role().in_force(problem)
     }
 }
 

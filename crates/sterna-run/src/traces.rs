@@ -1,6 +1,6 @@
 //! `traces.json`: what the report draws beyond the summary and the draws.
 
-use crate::summary::{About, Ess, number};
+use crate::summary::{About, Ess, UNNAMED, number};
 use serde::{Deserialize, Serialize};
 use sterna::Target;
 use sterna::run::Run;
@@ -9,6 +9,8 @@ use sterna::trace::{LadderTrace, NO_ENERGY, RoundTrace};
 
 /// Bins of a histogram.
 const BINS: usize = 48;
+/// Quartiles beyond the middle half that a histogram of works shows.
+const REACH: f64 = 6.0;
 /// Works that a histogram looks at, evenly spread over ladders and time.
 const VALUES: usize = 200_000;
 /// Coordinates that a report shows.
@@ -204,9 +206,9 @@ impl Labels {
         }
     }
 
-    /// What a coordinate is called.
+    /// What a coordinate is called, as in draws.nc.
     pub fn coordinate(&self, i: usize) -> String {
-        self.parameters.get(i).cloned().unwrap_or_else(|| format!("coordinate {i}"))
+        self.parameters.get(i).cloned().unwrap_or_else(|| format!("{UNNAMED}[{i}]"))
     }
 }
 
@@ -293,6 +295,17 @@ fn energies(ladders: &[&LadderTrace], chains: usize) -> (Option<f64>, Vec<Histog
     (top, values.iter().map(histogram).collect())
 }
 
+/// Values within some quartiles of the middle half: a tail that is far longer than all else would leave the rest one bin.
+fn near(values: &[f64]) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let Some(last) = sorted.len().checked_sub(1) else { return sorted };
+    let (low, high) = (sorted[last / 4], sorted[last - last / 4]);
+    let reach = REACH * (high - low);
+    sorted.retain(|x| (low - reach..=high + reach).contains(x));
+    sorted
+}
+
 fn works(run: &Run, pair: usize) -> Works {
     let pairs = run.sampler().schedule.pairs();
     let records = || run.records().flat_map(|r| r.counts.pairs.iter().skip(pair).step_by(pairs));
@@ -302,7 +315,7 @@ fn works(run: &Run, pair: usize) -> Works {
     };
     let forward: Vec<f64> = records().flat_map(|r| some(&r.forward)).collect();
     let backward: Vec<f64> = records().flat_map(|r| some(&r.backward)).collect();
-    let empty = Histogram::around(&[&forward[..], &backward[..]].concat());
+    let empty = Histogram::around(&[near(&forward), near(&backward)].concat());
     let mut out = Works { forward: empty.clone(), backward: empty };
     out.forward.add(&forward);
     out.backward.add(&backward);
@@ -324,6 +337,15 @@ mod tests {
         assert!(histogram.outside >= 1 && histogram.high() < 200.0);
         let mass: f64 = histogram.density().iter().map(|d| d * histogram.width).sum();
         assert!(mass > 0.98 && mass <= 1.0);
+    }
+
+    #[test]
+    fn long_tails_leave_the_middle_its_bins() {
+        let mut values: Vec<f64> = (0..=100).map(f64::from).collect();
+        values.extend([-1e6, 380.0, 700.0, f64::NAN]);
+        let kept = near(&values);
+        assert!(kept.len() == 102 && kept[0] == 0.0 && kept[101] == 380.0, "{kept:?}");
+        assert!(near(&[]).is_empty() && near(&[3.0]) == [3.0]);
     }
 
     #[test]

@@ -64,4 +64,8 @@ impl Kind for Affine {
     fn steps(&self) -> Option<usize> {
         self.steps
     }
+
+    fn usual_steps(&self) -> Option<usize> {
+        Some(1)
+    }
 }

@@ -1,9 +1,12 @@
 //! `kind = "cmcd"`: a controlled diffusion of K steps (§5.2); on molecules, with a drift in closed form.
 
-use super::networks::{APART, Shape, better_of, impossible, particles, size, training};
-use super::{GpuCannot, Kind, Plan, Planned, fitted_to, kept, refuse_transport, steps};
+use super::networks::{APART, Seen, Shape, Usual, better_of, impossible, particles, size, training};
+use super::{
+    GpuCannot, Kind, OF_CLOSED_FORMS, OF_NETWORKS, Plan, Planned, fitted_to, kept, refuse_transport, steps,
+};
 use crate::config::word;
 use crate::error::JobError;
+use crate::problem::Problem;
 use crate::references::{Density, Ground, Hot};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -83,6 +86,19 @@ impl Kind for Cmcd {
         self.drift.is_none() && self.transport.is_none()
     }
 
+    fn usual_steps(&self) -> Option<usize> {
+        self.transport.is_none().then_some(STEPS)
+    }
+
+    fn usual(&self, problem: &Problem, seen: Seen) -> Option<Usual> {
+        (self.trains() && problem.molecule.is_none()).then(|| self.network(seen))
+    }
+
+    fn collect(&self, on_molecule: bool) -> Option<u64> {
+        let all = if on_molecule || self.trains() { OF_NETWORKS } else { OF_CLOSED_FORMS };
+        self.transport.is_none().then_some(all)
+    }
+
     fn transport(&mut self) -> Option<&mut Option<PathBuf>> {
         Some(&mut self.transport)
     }
@@ -98,13 +114,10 @@ impl Cmcd {
         let particles = particles(job)?;
         let steps = self.allowed_steps()?;
         let (config, graph) = (job.config, job.problem.in_graphs());
-        let settings = |apart| training(config, training_steps(steps, particles.is_some(), apart), 0);
+        let usual = |apart| self.network(Seen::of(particles, apart));
+        let settings = |apart| training(config, usual(apart).steps);
         let make = |Shape { apart, on_trial }: Shape, training| -> Result<Arc<dyn Fit>, JobError> {
-            let (layers, width) = match particles {
-                Some(_) => size(config, (2, 32), (4, 64))?,
-                None if apart => size(config, APART.0, APART.1)?,
-                None => size(config, (3, 96), (4, 512))?,
-            };
+            let (layers, width) = size(config, usual(apart))?;
             let size = CmcdSize {
                 steps,
                 hidden: Hidden::new(layers, width),
@@ -169,16 +182,17 @@ impl Cmcd {
     fn allowed_steps(&self) -> Result<usize, JobError> {
         steps("cmcd", self.steps, STEPS, 1..=10_000)
     }
-}
 
-/// Steps of training. A step costs about K + 1 calls of the drift, forth and back; an EGNN costs some five times as much as
-/// an MLP, and so does a network for each of 32 coordinates, which learns in fewer steps. So trainings take one to four
-/// minutes of one core.
-fn training_steps(steps: usize, particles: bool, apart: bool) -> u64 {
-    let steps = steps.max(1) as u64;
-    match (particles, apart) {
-        (true, _) => (12_500 / steps).clamp(500, 6000),
-        (_, true) => (20_000 / steps).clamp(1000, 8000),
-        _ => (120_000 / steps).clamp(1000, 30_000),
+    /// A step of training costs about K + 1 calls of the drift, forth and back; an EGNN costs some five times as much as an MLP,
+    /// and so does a network for each of 32 coordinates, which learns in fewer steps. So trainings take one to four minutes of
+    /// one core.
+    fn network(&self, seen: Seen) -> Usual {
+        let k = self.steps.unwrap_or(STEPS).max(1) as u64;
+        let ([small, paper], steps) = match seen {
+            Seen::Particles => ([(2, 32), (4, 64)], (12_500 / k).clamp(500, 6000)),
+            Seen::Apart => (APART, (20_000 / k).clamp(1000, 8000)),
+            Seen::Together => ([(3, 96), (4, 512)], (120_000 / k).clamp(1000, 30_000)),
+        };
+        Usual { small, paper, steps }
     }
 }

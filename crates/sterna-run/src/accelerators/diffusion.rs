@@ -1,9 +1,10 @@
 //! `kind = "diffusion"`: a diffusion path, known or learned, and K steps along it (§5.3).
 
-use super::networks::{APART, Shape, better_of, impossible, particles, size, training};
+use super::networks::{APART, Seen, Shape, Usual, better_of, impossible, particles, size, training};
 use super::{Kind, Plan, Planned, kept, refuse_transport, steps};
 use crate::config::TargetKind;
 use crate::error::JobError;
+use crate::problem::Problem;
 use crate::references::{Density, Ground};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -14,6 +15,9 @@ use sterna::frame::Frame;
 use sterna::path::AnnealingPath;
 use sterna::paths::Diffused;
 use sterna_neural::{DiffusionSize, Hidden, TrainDiffusion, with_stand_in};
+
+/// K, where the config does not say.
+const STEPS: usize = 5;
 
 /// Steps of an energy model's training; half as many where it sees coordinates apart.
 const TRAINING_STEPS: u64 = 24_000;
@@ -96,8 +100,16 @@ impl Kind for Diffusion {
         self.score.is_none() && self.transport.is_none()
     }
 
-    fn collect(&self, _: bool) -> u64 {
-        50_000
+    fn usual_steps(&self) -> Option<usize> {
+        Some(STEPS)
+    }
+
+    fn usual(&self, problem: &Problem, seen: Seen) -> Option<Usual> {
+        (self.trains() && problem.molecule.is_none()).then(|| network(problem, seen))
+    }
+
+    fn collect(&self, _: bool) -> Option<u64> {
+        self.trains().then_some(50_000)
     }
 
     fn transport(&mut self) -> Option<&mut Option<PathBuf>> {
@@ -129,17 +141,12 @@ impl Diffusion {
         let particles = particles(job)?;
         let graph = job.problem.in_graphs();
         let (steps, integrator) = (self.allowed_steps()?, self.integrator);
-        let is_many_well = matches!(job.problem.kind, TargetKind::ManyWell(_));
+        let usual = |apart| network(job.problem, Seen::of(particles, apart));
         // Waves of the coordinates help where modes are many in few dimensions; in more they lead chains astray.
         let waves = if target.dim() > 16 { 0 } else { 3 };
-        let settings = |apart: bool| training(config, TRAINING_STEPS / if apart { 2 } else { 1 }, 0);
+        let settings = |apart: bool| training(config, usual(apart).steps);
         let acceleration = better_of(config, particles, LEAD, settings, |Shape { apart, .. }, training| {
-            let (layers, width) = match particles {
-                Some(_) => size(config, (3, 16), (3, 128))?,
-                None if apart => size(config, APART.0, APART.1)?,
-                None if is_many_well => size(config, (3, 128), (3, 256))?,
-                None => size(config, (3, 96), (3, 128))?,
-            };
+            let (layers, width) = size(config, usual(apart))?;
             let hidden = Hidden::new(layers, width);
             let size = DiffusionSize { steps, integrator, hidden, waves, particles, apart };
             let make = |training| {
@@ -152,6 +159,17 @@ impl Diffusion {
     }
 
     fn allowed_steps(&self) -> Result<usize, JobError> {
-        steps("diffusion", self.steps, 5, 0..=10_000)
+        steps("diffusion", self.steps, STEPS, 0..=10_000)
     }
+}
+
+fn network(problem: &Problem, seen: Seen) -> Usual {
+    let is_many_well = matches!(problem.kind, TargetKind::ManyWell(_));
+    let ([small, paper], steps) = match seen {
+        Seen::Particles => ([(3, 16), (3, 128)], TRAINING_STEPS),
+        Seen::Apart => (APART, TRAINING_STEPS / 2),
+        Seen::Together if is_many_well => ([(3, 128), (3, 256)], TRAINING_STEPS),
+        Seen::Together => ([(3, 96), (3, 128)], TRAINING_STEPS),
+    };
+    Usual { small, paper, steps }
 }

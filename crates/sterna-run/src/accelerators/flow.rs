@@ -1,8 +1,9 @@
 //! `kind = "flow"`: a trained normalising flow (§5.1); on molecules, inside the affine transport.
 
-use super::networks::{impossible, size, training};
-use super::{Kind, Plan, Planned, fitted_to, kept, refuse_transport, steps};
+use super::networks::{Seen, Usual, impossible, size, training};
+use super::{Kind, OF_NETWORKS, Plan, Planned, fitted_to, kept, refuse_transport, steps};
 use crate::error::JobError;
+use crate::problem::Problem;
 use crate::references::{Density, Ground, Hot};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -12,9 +13,9 @@ use sterna::path::AnnealingPath;
 use sterna_molecule_neural::TrainMoleculeFlow;
 use sterna_neural::{Compute, FlowSize, Hidden, TrainFlow, with_stand_in};
 
-/// Steps of training, and on molecules those of each round.
-const STEPS: u64 = 6000;
-const STEPS_ON_MOLECULES: u64 = 2500;
+/// What is trained, and on molecules in each round.
+const USUAL: Usual = Usual { small: (8, 48), paper: (20, 128), steps: 6000 };
+const ON_MOLECULES: Usual = Usual { small: (3, 24), paper: (9, 128), steps: 2500 };
 
 /// Fields of `kind = "flow"`.
 ///
@@ -56,6 +57,18 @@ impl Kind for Flow {
         self.transport.is_none()
     }
 
+    fn usual_steps(&self) -> Option<usize> {
+        self.trains().then_some(1)
+    }
+
+    fn usual(&self, problem: &Problem, _: Seen) -> Option<Usual> {
+        self.trains().then_some(if problem.molecule.is_some() { ON_MOLECULES } else { USUAL })
+    }
+
+    fn collect(&self, _: bool) -> Option<u64> {
+        self.trains().then_some(OF_NETWORKS)
+    }
+
     fn transport(&mut self) -> Option<&mut Option<PathBuf>> {
         Some(&mut self.transport)
     }
@@ -65,10 +78,10 @@ impl Flow {
     fn trained(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
         let steps = steps("flow", self.steps, 1, 1..=1)?;
         let path: Arc<dyn AnnealingPath> = density.path()?;
-        let (layers, width) = size(job.config, (8, 48), (20, 128))?;
+        let (layers, width) = size(job.config, USUAL)?;
         let size = FlowSize { layers, hidden: Hidden::new(2, width) };
         let graph = job.problem.in_graphs();
-        let training = training(job.config, STEPS, 0);
+        let training = training(job.config, USUAL.steps);
         let fit = with_stand_in(training, |t| TrainFlow::new(path.clone(), graph.clone(), size, t));
         density.plan(Acceleration::Fitted(fit.map_err(impossible)?), steps)
     }
@@ -76,8 +89,8 @@ impl Flow {
     fn on_molecule(&self, job: &Planned, hot: &Hot) -> Result<Plan, JobError> {
         refuse_transport(&self.transport)?;
         let steps = steps("flow", self.steps, 1, 1..=1)?;
-        let (layers, width) = size(job.config, (3, 24), (9, 128))?;
-        let training = training(job.config, STEPS_ON_MOLECULES, 0);
+        let (layers, width) = size(job.config, ON_MOLECULES)?;
+        let training = training(job.config, ON_MOLECULES.steps);
         if training.compute != Compute::Cpu {
             // They have no recorded target.
             return Err(JobError::combination(

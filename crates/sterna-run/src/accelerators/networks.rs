@@ -7,14 +7,50 @@ use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Fit};
 use sterna_neural::{Candidate, Particles, Training, Trial};
 
-/// Sizes of a network: those given, else those of the preset.
-pub(super) fn size(
-    config: &Config,
-    small: (usize, usize),
-    paper: (usize, usize),
-) -> Result<(usize, usize), JobError> {
+/// What a kind trains where the config does not say: hidden layers (of a flow, coupling layers) and their width, small and as
+/// large as the paper's, and steps of the optimiser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usual {
+    /// Layers and width for CPUs.
+    pub small: (usize, usize),
+    /// Those of the paper.
+    pub paper: (usize, usize),
+    /// Steps of a training.
+    pub steps: u64,
+}
+
+impl Usual {
+    /// Layers and width of a preset.
+    pub fn of(&self, preset: Preset) -> (usize, usize) {
+        if preset == Preset::Paper { self.paper } else { self.small }
+    }
+}
+
+/// What a network sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Particles, which it turns and permutes with.
+    Particles,
+    /// All coordinates.
+    Together,
+    /// Each coordinate by itself.
+    Apart,
+}
+
+impl Seen {
+    pub(super) fn of(particles: Option<Particles>, apart: bool) -> Self {
+        match (particles, apart) {
+            (Some(_), _) => Self::Particles,
+            (None, true) => Self::Apart,
+            (None, false) => Self::Together,
+        }
+    }
+}
+
+/// Layers and width of a network: those given, else the usual ones.
+pub(super) fn size(config: &Config, usual: Usual) -> Result<(usize, usize), JobError> {
     let network = &config.network;
-    let (layers, width) = if network.preset == Preset::Paper { paper } else { small };
+    let (layers, width) = usual.of(network.preset);
     let (layers, width) = (network.layers.unwrap_or(layers), network.width.unwrap_or(width));
     for (field, value) in [("network.layers", layers), ("network.width", width)] {
         if !(1..=100_000).contains(&value) {
@@ -24,13 +60,13 @@ pub(super) fn size(
     Ok((layers, width))
 }
 
-/// Settings of training; `steps` and `fine_tune` are used where the config gives none.
-pub(super) fn training(config: &Config, steps: u64, fine_tune: u64) -> Training {
+/// Settings of training; `steps` are used where the config gives none.
+pub(super) fn training(config: &Config, steps: u64) -> Training {
     let t = &config.training;
     Training {
         seed: config.seed,
         steps: t.steps.unwrap_or(steps),
-        fine_tune: t.fine_tune.unwrap_or(fine_tune),
+        fine_tune: t.fine_tune.unwrap_or(0),
         batch: t.batch,
         learning_rate: t.learning_rate,
         clip: t.clip,
@@ -63,8 +99,8 @@ pub(super) fn particles(job: &Planned) -> Result<Option<Particles>, JobError> {
     }
 }
 
-/// Hidden layers of a network that sees coordinates apart, small and as large as the paper's.
-pub(super) const APART: ((usize, usize), (usize, usize)) = ((2, 32), (3, 64));
+/// Layers and width of a network that sees coordinates apart, small and as large as the paper's.
+pub(super) const APART: [(usize, usize); 2] = [(2, 32), (3, 64)];
 
 /// This share of the steps of a training apart shows which network suits a target.
 const TRIAL_SHARE: u64 = 6;

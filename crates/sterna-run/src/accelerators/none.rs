@@ -29,6 +29,14 @@ impl Kind for NoAccelerator {
         self.steps
     }
 
+    fn usual_steps(&self) -> Option<usize> {
+        None
+    }
+
+    fn collect(&self, _: bool) -> Option<u64> {
+        None
+    }
+
     fn on_gpu(&self) -> Result<(), GpuCannot> {
         Ok(())
     }

@@ -38,4 +38,8 @@ impl Kind for Scaling {
     fn steps(&self) -> Option<usize> {
         self.steps
     }
+
+    fn usual_steps(&self) -> Option<usize> {
+        Some(1)
+    }
 }

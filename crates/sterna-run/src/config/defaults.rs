@@ -13,6 +13,8 @@ pub struct Given {
     table: toml::Table,
     /// What a user should know of how it was read.
     pub(super) notes: Vec<String>,
+    /// What a run is yet to decide, in lines.
+    pub(super) open: Vec<String>,
 }
 
 impl fmt::Debug for Given {
@@ -29,7 +31,7 @@ impl PartialEq for Given {
 
 impl Given {
     pub(super) fn new(table: toml::Table) -> Self {
-        Self { table, notes: Vec::new() }
+        Self { table, ..Self::default() }
     }
 
     fn has(&self, section: &str, field: &str) -> bool {
@@ -67,7 +69,7 @@ impl Config {
             self.suit_a_prior(problem.target.has_score());
         }
         self.training.rounds = Some(self.fits(problem.molecule.is_some()));
-        Ok(self)
+        Ok(self.with_all_in_force(problem))
     }
 
     /// What was not said becomes what suits a fitted reference: chains as the barrier asks for, four ladders, moves that find
@@ -160,7 +162,9 @@ mod tests {
         // Transports that are fitted follow the reference; one from elsewhere has its own.
         for kind in ["affine", "flow", "cmcd", "diffusion"] {
             let with = settled(&format!("[accelerator]\nkind = \"{kind}\""));
-            let alike = Config { accelerator: usual.accelerator.clone(), ..with.clone() };
+            // Of a transport it tells more.
+            let Config { accelerator, network, training, .. } = usual.clone();
+            let alike = Config { accelerator, network, training, ..with.clone() };
             assert_eq!(alike, usual, "{kind}");
         }
         let kept = settled("[accelerator]\nkind = \"flow\"\ntransport = \"old.safetensors\"");

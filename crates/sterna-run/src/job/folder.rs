@@ -123,7 +123,7 @@ impl<'a> Folder<'a> {
 
     /// `config.toml`; the files it names lie beside it.
     pub fn write_config(&self, config: &Config) -> Result<(), JobError> {
-        let text = config.seen_from(self.path).to_toml();
+        let text = config.seen_from(self.path).to_toml_with_notes();
         write_whole(&self.path.join("config.toml"), text.as_bytes())
     }
 

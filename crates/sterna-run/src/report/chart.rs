@@ -60,7 +60,6 @@ const BOTTOM: f64 = 44.0;
 impl Chart {
     /// An empty chart of the common size.
     pub fn new(id: &str, title: &str, x: Axis, y: Axis) -> Self {
-        let longest = y.tick_list().iter().map(|t| t.1.chars().count()).max().unwrap_or(1) as f64;
         Self {
             id: id.into(),
             title: title.into(),
@@ -68,7 +67,7 @@ impl Chart {
             description: String::new(),
             width: 460.0,
             height: 280.0,
-            left: 30.0 + 7.0 * longest.min(14.0),
+            left: 30.0 + 7.0 * y.longest_tick().min(14.0),
             x,
             y,
             marks: String::new(),
@@ -77,9 +76,10 @@ impl Chart {
         }
     }
 
-    /// As wide as the page.
+    /// As wide as the page. On a phone its letters are larger, and ticks want more room.
     pub fn wide(mut self) -> Self {
         self.width = 960.0;
+        self.left = 30.0 + 9.5 * self.y.longest_tick().min(16.0);
         self
     }
 
@@ -236,7 +236,12 @@ impl Chart {
                 true => format!("<path class=\"grid\" d=\"M{at} {TOP}V{bottom}\"/>"),
                 false => format!("<path class=\"axis\" d=\"M{at} {bottom}v4\"/>"),
             };
-            grid += &tick(self.at_x(x), bottom + 17.0, "middle", &text);
+            // A long word at the right end must not be cut.
+            let half = 3.7 * text.chars().count() as f64;
+            grid += &match self.at_x(x) + half > self.width {
+                true => tick(self.width - 1.0, bottom + 17.0, "end", &text),
+                false => tick(self.at_x(x), bottom + 17.0, "middle", &text),
+            };
         }
         for (y, text) in self.y.tick_list().into_iter().filter(|t| inside(self.y.place(t.0))) {
             let at = self.at_y(y);
@@ -262,7 +267,7 @@ impl Chart {
             "<title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{description}</desc>\
              <g class=\"frame\">{grid}<path class=\"axis\" d=\"M{left} {bottom}H{right}\"/>\
              <text class=\"label\" x=\"{centre}\" y=\"{label_y}\" text-anchor=\"middle\">{x_label}</text>\
-             <text class=\"label\" transform=\"translate(13 {middle}) rotate(-90)\" text-anchor=\"middle\">{y_label}</text></g>\
+             <text class=\"label\" transform=\"translate({edge} {middle}) rotate(-90)\" text-anchor=\"middle\">{y_label}</text></g>\
              <g class=\"marks\">{marks}</g>",
             id = self.id,
             title = escape(&self.title),
@@ -274,6 +279,8 @@ impl Chart {
             label_y = self.height - 6.0,
             x_label = escape(&self.x.label),
             middle = short(TOP + 0.5 * inner_height),
+            // Letters of wide charts are larger on a phone.
+            edge = if self.width > 500.0 { 17 } else { 13 },
             y_label = escape(&self.y.label),
             marks = self.marks,
         )

@@ -46,6 +46,16 @@ pub fn beside_error(value: f64, error: f64) -> String {
     with_error(value, error).split(" ± ").next().unwrap_or_default().into()
 }
 
+/// A value of which the error is known elsewhere: with as many decimals as two digits of the error have, where that is a text that people
+/// read, else with four digits.
+pub fn by_error(value: f64, error: f64) -> String {
+    let decimals = 1.0 - error.log10().floor();
+    match error > 0.0 && value.abs() < 1e7 && (0.0..=6.0).contains(&decimals) {
+        true => beside_error(value, error),
+        false => significant(value, 4),
+    }
+}
+
 /// A whole number, thousands grouped.
 pub fn count(n: u64) -> String {
     grouped(&n.to_string())
@@ -158,6 +168,12 @@ mod tests {
         assert_eq!(with_error(164.695_675, 0.0123), "164.696 ± 0.012");
         assert_eq!(with_error(-0.000_1, 0.02), "0.000 ± 0.020");
         assert_eq!(with_error(-12_345.6, 3.0), "−12,345.6 ± 3.0");
+        assert_eq!((by_error(0.5, 0.0123), by_error(0.0123, 0.0123)), ("0.500".into(), "0.012".into()));
+        assert_eq!(
+            (by_error(0.5, 0.0), by_error(0.5, 1e-9), by_error(1234.5, 1e3)),
+            ("0.5".into(), "0.5".into(), "1235".into())
+        );
+        assert_eq!(by_error(f64::NAN, 0.1), "unknown");
     }
 
     #[test]

@@ -19,30 +19,70 @@
   }
 
   // Tables: a heading sorts, first by the largest, then by the smallest, then as it was; long vectors unfold.
+  const MOST = 200, HEIGHTS = "▁▂▃▄▅▆▇█";
+  const element = (name, attributes, ...content) => {
+    const made = document.createElement(name);
+    Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+    made.append(...content);
+    return made;
+  };
+  const shape = (text) => {
+    const names = [...text].map((letter) => HEIGHTS.indexOf(letter)).filter((height) => height >= 0);
+    const path = names.map((height) => `V${(18 * (1 - (height + 1) / HEIGHTS.length)).toFixed(1)}h4`).join("");
+    const cell = element("td", {});
+    if (names.length) cell.innerHTML = `<svg class="spark" viewBox="0 0 ${4 * names.length} 18" aria-hidden="true"><path class="area c1" d="M0 18${path}V18Z"/></svg>`;
+    return cell;
+  };
+  // Numbers as people read them: −1,234 and 3.2×10⁻⁷.
+  const DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+  const value = (text) => {
+    const plain = text.replace("!", "").replace(/,/g, "").replace(/−/g, "-").replace("×10", "e")
+      .replace("⁻", "-").replace(/[⁰¹²³⁴-⁹]/g, (digit) => DIGITS.indexOf(digit));
+    return Number.isFinite(Number(plain)) && plain !== "" ? Number(plain) : -Infinity;
+  };
+  const made = (texts) => {
+    const cells = texts.slice(1, -1).map((text) => text.startsWith("!") ? element("td", { class: "suspect" }, text.slice(1)) : element("td", {}, text));
+    return element("tr", {}, element("th", { scope: "row" }, texts[0]), ...cells, shape(texts.at(-1)));
+  };
   for (const table of document.querySelectorAll("table.quantities")) {
     const body = table.tBodies[0], original = [...body.rows], headings = [...table.tHead.rows[0].cells];
-    const rows = original.filter((row) => !row.classList.contains("fold"));
-    const number = (row, k) => k === 0 ? null : (row.cells[k].dataset.v === undefined ? -Infinity : Number(row.cells[k].dataset.v));
-    const compare = (k) => k === 0 ? (a, b) => b.cells[0].textContent.localeCompare(a.cells[0].textContent, undefined, { numeric: true })
-      : (a, b) => number(b, k) - number(a, k) || 0;
+    const folds = original.filter((row) => row.classList.contains("fold"));
+    const data = new Map(folds.map((fold) => [fold, JSON.parse(fold.querySelector("script").textContent)]));
+    const unfolded = new Map();
+    const entries = [
+      ...original.filter((row) => !data.has(row)).map((row) => ({
+        name: row.cells[0].textContent, key: (k) => row.cells[k].dataset.v === undefined ? -Infinity : Number(row.cells[k].dataset.v), row: () => row,
+      })),
+      ...[...data.values()].flat().map((texts) => ({ name: texts[0], key: (k) => value(texts[k]), row: () => made(texts) })),
+    ];
+    const names = new Intl.Collator(undefined, { numeric: true });
+    const compare = (k) => k === 0 ? (a, b) => names.compare(b.name, a.name) : (a, b) => b.key(k) - a.key(k) || 0;
     headings.forEach((heading, k) => heading.querySelector("button")?.addEventListener("click", () => {
       const next = { none: "descending", descending: "ascending", ascending: "none" }[heading.getAttribute("aria-sort") ?? "none"];
       headings.forEach((other) => other.removeAttribute("aria-sort"));
-      rows.forEach((row) => row.classList.remove("shown"));
-      if (next === "none") return body.replaceChildren(...original);
+      if (next === "none") return body.replaceChildren(...original.flatMap((row) => [row, ...(unfolded.get(row) ?? [])]));
       heading.setAttribute("aria-sort", next);
-      const sorted = [...rows].sort(compare(k));
-      body.replaceChildren(...(next === "descending" ? sorted : sorted.reverse()));
-      // What is largest or smallest may lie in a fold.
-      [...body.rows].slice(0, 200).forEach((row) => row.classList.add("shown"));
+      const sorted = [...entries].sort(compare(k));
+      if (next === "ascending") sorted.reverse();
+      const rows = sorted.slice(0, MOST).map((entry) => entry.row());
+      const left = sorted.length - rows.length;
+      if (left > 0) rows.push(element("tr", {}, element("td", { colspan: headings.length, class: "left" }, `${MOST} of ${sorted.length} shown`)));
+      body.replaceChildren(...rows);
     }));
-    body.addEventListener("click", (event) => {
-      const button = event.target.closest("tr.fold button");
-      if (!button) return;
-      const open = button.getAttribute("aria-expanded") !== "true";
-      button.setAttribute("aria-expanded", String(open));
-      rows.filter((row) => row.dataset.of === button.dataset.of).forEach((row) => { row.hidden = !open; });
-    });
+    for (const fold of folds) {
+      const button = fold.querySelector("button");
+      button.addEventListener("click", () => {
+        const open = button.getAttribute("aria-expanded") !== "true";
+        button.setAttribute("aria-expanded", String(open));
+        if (open) {
+          unfolded.set(fold, data.get(fold).map(made));
+          fold.after(...unfolded.get(fold));
+        } else {
+          unfolded.get(fold).forEach((row) => row.remove());
+          unfolded.delete(fold);
+        }
+      });
+    }
   }
 
   // Values appear beside the nearest mark.

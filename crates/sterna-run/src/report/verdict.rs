@@ -1,10 +1,10 @@
 //! The verdict in words: what do the alarms come to, do the chains communicate, what speaks against log Z, are the draws
 //! enough, what would help most?
 
-use super::format::{beside_error, count, duration, number, percent, significant, with_error};
+use super::format::{beside_error, count, number, percent, significant, with_error};
+use super::remedies::remedies;
 use crate::alarms::{Alarm, Class, Code, Verdict};
 use crate::summary::Summary;
-use sterna::schedule::chains_for;
 
 /// How things stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,14 @@ pub struct Sentence {
     pub headline: String,
     /// And why.
     pub detail: String,
+    /// What else there is to say, one after the other.
+    pub more: Vec<String>,
+}
+
+impl Sentence {
+    fn new(mood: Mood, headline: &str, detail: String) -> Self {
+        Self { mood, headline: headline.into(), detail, more: Vec::new() }
+    }
 }
 
 /// The four of them.
@@ -95,11 +103,11 @@ pub fn judgement(summary: &Summary) -> Sentence {
     if let Some(unchecked) = summary.not_cross_checked() {
         detail += &format!(" And {unchecked}.");
     }
-    Sentence { mood, headline: headline.into(), detail }
+    Sentence::new(mood, headline, detail)
 }
 
 fn communication(summary: &Summary) -> Sentence {
-    let (trips, efficiency) = (summary.swaps.round_trips, summary.swaps.exploration_efficiency);
+    let (trips, efficiency) = (summary.swaps.round_trips, summary.swaps.share_of_allowed());
     let (pair, rate) = summary.swaps.worst_pair().unwrap_or((0, f64::NAN));
     let trips_text = match trips {
         0 => "No replica went from reference to target and back".into(),
@@ -125,7 +133,7 @@ fn communication(summary: &Summary) -> Sentence {
     } else {
         (Mood::Good, "The chains communicate")
     };
-    Sentence { mood, headline: headline.into(), detail: trips_text + &share }
+    Sentence::new(mood, headline, trips_text + &share)
 }
 
 fn log_z(summary: &Summary) -> Sentence {
@@ -155,17 +163,22 @@ fn log_z(summary: &Summary) -> Sentence {
     } else {
         (Mood::Good, "Nothing seen speaks against log Z")
     };
-    Sentence { mood, headline: headline.into(), detail }
+    Sentence::new(mood, headline, detail)
 }
 
 fn draws(summary: &Summary) -> Sentence {
     let Some(worst) = &summary.mixing else {
         let detail = "Too few draws to say how many they are worth.".into();
-        return Sentence { mood: Mood::Doubtful, headline: "Draws cannot be counted yet".into(), detail };
+        return Sentence::new(Mood::Doubtful, "Draws cannot be counted yet", detail);
     };
     let fewest = worst.ess_bulk.min(worst.ess_tail);
+    let [bulk, tails] = [
+        summary.slowest(worst.ess_bulk, |ranks| ranks.ess_bulk),
+        summary.slowest(worst.ess_tail, |ranks| ranks.ess_tail),
+    ];
+    let of_tails = if bulk == tails { String::new() } else { format!(" ({tails})") };
     let mut detail = format!(
-        "The slowest quantity has {} independent draws in its bulk, {} in its tails; the largest R̂ is {} ({}).",
+        "The fewest independent draws are {} in a bulk ({bulk}) and {} in tails{of_tails}; the largest R̂ is {} ({}).",
         number(worst.ess_bulk.round()),
         number(worst.ess_tail.round()),
         significant(worst.r_hat, 4),
@@ -186,113 +199,24 @@ fn draws(summary: &Summary) -> Sentence {
     } else {
         (Mood::Good, "The draws are enough for means and quantiles")
     };
-    Sentence { mood, headline: headline.into(), detail }
+    Sentence::new(mood, headline, detail)
 }
 
-/// The most urgent advice there is; a run in good shape only needs time.
+/// What would help most, and then what else.
 fn advice(summary: &Summary) -> Sentence {
-    let what_is_broken = broken(summary).or_else(|| more_chains(summary)).or_else(|| uneven(summary));
-    let what_is_broken = what_is_broken.or_else(|| few_draws(summary));
-    what_is_broken.or_else(|| unfinished(summary)).or_else(|| fewer_chains(summary)).unwrap_or_else(|| {
-        let time = duration(4.0 * summary.cost.time.clock.sampling_s);
-        hint(
-            "Only more iterations",
-            format!(
-                "Nothing in the ladder asks for a change. Errors fall with the square root of time: to halve them, run four times \
-                 as long (about {time})."
-            ),
-        )
-    })
-}
-
-fn hint(headline: &str, detail: impl Into<String>) -> Sentence {
-    Sentence { mood: Mood::Hint, headline: headline.into(), detail: detail.into() }
-}
-
-/// What makes all else pointless.
-fn broken(summary: &Summary) -> Option<Sentence> {
-    let says = summary.moves.bad_densities.first.as_ref().is_some_and(|first| first.says.is_some());
-    if summary.has(&Code::BadDensity) && !says {
-        let detail = "It answered NaN or +∞ at some points; nothing else is as urgent.";
-        return Some(hint("Mend the density first", detail));
+    let mut all = remedies(summary).into_iter();
+    let first = all.next().expect("time always helps");
+    let expected = first.expected().map_or(String::new(), |expected| format!(" Expected: {expected}."));
+    let more = all.map(|remedy| match remedy.expected() {
+        Some(expected) => format!("{}: {expected}", remedy.headline),
+        None => format!("{}: {}", remedy.headline, remedy.detail.trim_end_matches('.')),
+    });
+    Sentence {
+        mood: Mood::Hint,
+        headline: first.headline,
+        detail: first.detail + &expected,
+        more: more.collect(),
     }
-    if summary.has(&Code::CarriedOff) {
-        let detail = "Draws wander off and hardly come back: bounds, or a proper prior, would give it one.";
-        return Some(hint("Does the density have an integral?", detail));
-    }
-    let detail = "Step sizes did not settle. A wrong score is the usual cause: `sterna verify` tells.";
-    summary.has(&Code::StepSizeBound).then(|| hint("Look at the local moves first", detail))
-}
-
-/// Share of all swaps that are rejected.
-fn mean_rejection(summary: &Summary) -> f64 {
-    summary.swaps.global_barrier / (summary.setup.chains as f64 - 1.0)
-}
-
-/// Draws that are worth few, however good the swaps look.
-fn few_draws(summary: &Summary) -> Option<Sentence> {
-    let alarms = [Code::FewDraws, Code::RHat, Code::MissedMode, Code::FewRoundTrips, Code::LowEss];
-    let first = alarms.iter().find(|code| summary.has(code))?;
-    Some(hint(
-        "More independent draws",
-        format!(
-            "The alarm {first} says what they lack. A reference nearer to the target helps most (reference.kind = \"fitted\"), \
-             then longer local moves, then more iterations."
-        ),
-    ))
-}
-
-fn more_chains(summary: &Summary) -> Option<Sentence> {
-    let (mean, alarm) = (mean_rejection(summary), summary.has(&Code::TooFewChains));
-    let rejecting = mean > 0.67 || (summary.swaps.round_trips < 20 && mean > 0.5);
-    if !alarm && !rejecting {
-        return None;
-    }
-    // Σr of few chains understates the barrier.
-    let number = match alarm {
-        true => "as many as the alarm below says".into(),
-        false => format!("at least {}", chains_for(summary.swaps.global_barrier)),
-    };
-    let plain = summary.setup.accelerator.kind == "none";
-    let or = if plain { ", or a transport ([accelerator])" } else { "" };
-    let detail = match mean.is_finite() {
-        true => format!("On average {} of all swaps are rejected; try {number}{or}.", percent(mean)),
-        false => format!("Try {number}{or}."),
-    };
-    Some(hint("More chains", detail))
-}
-
-/// One pair, or the local moves, lag behind the rest.
-fn uneven(summary: &Summary) -> Option<Sentence> {
-    if summary.swaps.worst_pair().is_some_and(|(_, rate)| rate > 0.95) {
-        let detail =
-            "One pair starves while others do not: more tuning rounds (schedule.rounds), or more chains.";
-        return Some(hint("Even out the ladder", detail));
-    }
-    let detail = "Raise explorer.steps or explorer.leapfrog_steps: swaps are not the bottleneck.";
-    summary.has(&Code::LowExploration).then(|| hint("More local moves", detail))
-}
-
-fn unfinished(summary: &Summary) -> Option<Sentence> {
-    if summary.has(&Code::NotReached) {
-        let detail =
-            "It ended before it had reached what it was asked for: the alarm below says what is missing.";
-        return Some(hint("Let it go on", detail));
-    }
-    (!summary.finished).then(|| hint("Let it finish", "The run was stopped before its end."))
-}
-
-fn fewer_chains(summary: &Summary) -> Option<Sentence> {
-    let (mean, wanted) = (mean_rejection(summary), chains_for(summary.swaps.global_barrier));
-    (mean < 0.25 && summary.setup.chains > wanted.saturating_add(1)).then(|| {
-        hint(
-            "Fewer chains would do",
-            format!(
-                "Swaps are rejected only {} of the time; about {wanted} chains make more round trips for their cost.",
-                percent(mean)
-            ),
-        )
-    })
 }
 
 #[cfg(test)]

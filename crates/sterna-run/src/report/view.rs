@@ -23,9 +23,10 @@ pub fn view(folder: &Path) -> Result<String, JobError> {
     for sentence in std::iter::once(verdict::judgement(summary)).chain(verdict::verdict(summary)) {
         let (colour, sign) = (colour(sentence.mood), sentence.mood.sign());
         let (headline, detail) = (escape(&sentence.headline), escape(&sentence.detail));
+        let more: String = sentence.more.iter().map(|text| format!("<br>then: {}", escape(text))).collect();
         let _ = write!(
             out,
-            "<p style=\"margin:.3em 0\"><b style=\"color:{colour}\">{sign} {headline}</b><br><small>{detail}</small></p>"
+            "<p style=\"margin:.3em 0\"><b style=\"color:{colour}\">{sign} {headline}</b><br><small>{detail}{more}</small></p>"
         );
     }
     for alarm in &summary.alarms {
@@ -82,9 +83,8 @@ fn table(summary: &Summary) -> String {
         let _ = write!(out, "<tr><th>{}</th>", escape(&row.name));
         let numbers = [row.mean, row.sd, ranks.q05, ranks.q50, ranks.q95, row.mcse];
         let sizes = [ranks.ess_bulk.round(), ranks.ess_tail.round(), ranks.r_hat];
-        for value in numbers.into_iter().chain(sizes) {
-            let _ = write!(out, "<td>{}</td>", number(value));
-        }
+        let cells = numbers.map(|value| row.shown(value)).into_iter().chain(sizes.map(number));
+        cells.for_each(|cell| _ = write!(out, "<td>{cell}</td>"));
         out += "</tr>";
     }
     out += "</tbody></table>";

@@ -59,9 +59,7 @@ struct Generators {
 impl Functions {
     /// Loads a library, or says what is wrong with it.
     pub fn load(path: &Path) -> Result<Self, String> {
-        // SAFETY: loading runs the library's own code, which its user vouches for.
-        let library = unsafe { Library::new(path) }
-            .map_err(|error| format!("cannot load it: {}", crate::library::why(&error)))?;
+        let library = crate::library::loaded(path).map_err(|why| format!("cannot load it: {why}"))?;
         let library = ManuallyDrop::new(library);
         check_version(&library)?;
         // SAFETY: the version is the one whose header says what these functions are.

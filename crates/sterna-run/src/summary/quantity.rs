@@ -3,6 +3,7 @@
 use super::number;
 use crate::alarms::Looked;
 use crate::problem::{Constrain, Observable};
+use crate::report::format::by_error;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sterna::estimates::{Mixing, effective_sample_size, mixing, quantile};
@@ -135,6 +136,13 @@ pub(crate) fn heights(shape: &str) -> Vec<f64> {
     shape.chars().filter_map(height).map(|i| (i + 1) as f64 / HEIGHTS.len() as f64).collect()
 }
 
+impl Quantity {
+    /// A number of its row for people, with as many decimals as the standard error of its mean asks for.
+    pub fn shown(&self, value: f64) -> String {
+        if value.is_nan() { "–".into() } else { by_error(value, self.mcse) }
+    }
+}
+
 impl Ranks {
     fn of(sorted: &[f64], mixing: &Mixing) -> Self {
         let [q05, q50, q95] = match sorted.is_empty() {
@@ -215,10 +223,15 @@ impl Source<'_> {
             let ladders = column(self.draws, dim, j, stride);
             let mixing = mixing(&views(&ladders));
             let (mean, mcse) = results.means[j];
+            let name = match (is_named, has_row) {
+                (true, _) => self.names[j].clone(),
+                (false, true) => format!("{UNNAMED}[{j}]"),
+                (false, false) => format!("coordinate {j}"),
+            };
             let quantity = has_row.then(|| {
                 let sorted = sorted(&ladders);
                 Quantity {
-                    name: if is_named { self.names[j].clone() } else { format!("{UNNAMED}[{j}]") },
+                    name: name.clone(),
                     mean,
                     sd: deviation(self.draws.iter().flat_map(|d| d.x.chunks_exact(dim)).map(|x| x[j])),
                     mcse,
@@ -227,7 +240,6 @@ impl Source<'_> {
                     shape: shape(&sorted),
                 }
             });
-            let name = if is_named { self.names[j].clone() } else { format!("coordinate {j}") };
             (quantity, Looked { name, mixing, moves: true })
         };
         (0..dim).into_par_iter().map(of).collect()

@@ -102,6 +102,11 @@ impl LegSummary {
 }
 
 impl Swaps {
+    /// The efficiency for people: both numbers are estimates, so that chance may carry it a little above 1.
+    pub fn share_of_allowed(&self) -> f64 {
+        if self.exploration_efficiency > 1.0 { 1.0 } else { self.exploration_efficiency }
+    }
+
     pub(super) fn of(about: &About, setup: &Setup, results: &Results, times: &Times) -> Self {
         let trips = results.round_trips as f64;
         let replicas = (setup.chains * setup.ensembles) as f64;

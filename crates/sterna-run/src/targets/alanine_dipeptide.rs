@@ -38,4 +38,8 @@ impl Kind for AlanineDipeptide {
         check_dimension(self.dim, &molecule)?;
         Ok(super::molecule::problem(molecule))
     }
+
+    fn in_force(&self, problem: &Problem) -> Vec<(&'static str, toml::Value)> {
+        super::molecule::in_force(problem)
+    }
 }

@@ -46,6 +46,11 @@ impl Kind for Library {
         self.with_parameters(&[])
     }
 
+    /// The rest the library itself says.
+    fn in_force(&self, _: &Problem) -> Vec<(&'static str, toml::Value)> {
+        Vec::new()
+    }
+
     fn files(&mut self) -> Vec<File<'_>> {
         // It may find others beside itself, so it stays where it is.
         self.library.as_mut().map(|path| File { path, kept_as: None }).into_iter().collect()

@@ -66,6 +66,10 @@ impl Kind for MoleculeFiles {
         Ok(problem(molecule))
     }
 
+    fn in_force(&self, problem: &Problem) -> Vec<(&'static str, toml::Value)> {
+        in_force(problem)
+    }
+
     fn files(&mut self) -> Vec<File<'_>> {
         let system = self.system.as_mut().map(|path| File { path, kept_as: Some("system") });
         let positions = self.positions.as_mut().map(|path| File { path, kept_as: Some("positions") });
@@ -77,6 +81,11 @@ impl Kind for MoleculeFiles {
 pub(super) fn problem(molecule: Molecule) -> Problem {
     let molecule = Arc::new(molecule);
     Problem { molecule: Some(molecule.clone()), ..Problem::shared(molecule) }
+}
+
+/// What holds of a molecule where the config does not say.
+pub(super) fn in_force(problem: &Problem) -> Vec<(&'static str, toml::Value)> {
+    vec![("dim", (problem.dim() as i64).into()), ("temperature", TEMPERATURE.into())]
 }
 
 /// The temperature given, or the usual one.

@@ -46,6 +46,10 @@ impl Kind for Normal {
         let exact_drift = Some(Arc::new(NormalDrift::new(normal.clone())) as _);
         Ok(Problem { exact_drift, ..Problem::recorded(normal) })
     }
+
+    fn in_force(&self, problem: &Problem) -> Vec<(&'static str, toml::Value)> {
+        vec![("dim", (problem.dim() as i64).into()), ("precision", PRECISION.into()), ("mean", 0.0.into())]
+    }
 }
 
 impl Normal {

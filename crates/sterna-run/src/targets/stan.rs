@@ -108,6 +108,10 @@ impl Kind for Stan {
         Ok(model.problem())
     }
 
+    fn in_force(&self, _: &Problem) -> Vec<(&'static str, toml::Value)> {
+        vec![("seed", 0.into()), ("quantities", true.into())]
+    }
+
     fn files(&mut self) -> Vec<File<'_>> {
         let data = match &mut self.data {
             Some(Data::File(path)) => Some(File { path, kept_as: Some("data") }),

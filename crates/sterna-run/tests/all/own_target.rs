@@ -196,6 +196,23 @@ fn an_own_reference_is_used_and_verified() {
     assert!(error.contains("Problem::reference") && error.contains("N(0, I)"), "{error}");
 }
 
+/// The library alone, as the book has it.
+#[test]
+fn in_memory_alone() -> sterna::Result<()> {
+    use density::TwoHumps;
+    use std::sync::Arc;
+    use sterna::paths::Geometric;
+    use sterna::run::{Run, Settings};
+
+    let path = Geometric::from_standard_normal(TwoHumps);
+    let settings = Settings { chains: 6, ensembles: 2, iterations: 20_000, ..Settings::default() };
+    let mut run = Run::new(Arc::new(path), settings)?;
+    run.complete()?;
+    println!("{} round trips", run.results().round_trips);
+    assert!(run.results().round_trips > 1000);
+    Ok(())
+}
+
 /// The book shows the programs that are tested here.
 #[test]
 fn the_book_has_these_programs() {

@@ -134,3 +134,21 @@ fn a_draw_depends_on_its_row_alone() {
     ladder.draw(0.4, &mut Streams::new(1).row(Phase::Exact, 0, 7), one.row_mut(0));
     assert_eq!(one.row(0), many.row(7));
 }
+
+/// The example of CONTRIBUTING.md, word for word.
+#[test]
+#[rustfmt::skip]
+fn the_example_of_a_statistical_test() {
+    use sterna::{Batch, Streams, streams::Phase};
+    use sterna_testkit::{FALSE_ALARM, Statistic, check_invariance};
+
+    fn exact(streams: &Streams) -> Batch {
+        let mut x = Batch::zeros(4000, 1);
+        streams.normals(Phase::Exact, 0, &(0..4000).collect::<Vec<_>>(), &mut x);
+        x
+    }
+    let scaled = |by: f64| move |_: &Streams, x: Batch| Batch::from_vec(1, x.as_slice().iter().map(|x| by * x).collect());
+    let statistics = [Statistic::new("square", |x| x[0] * x[0])];
+    check_invariance(exact, scaled(-1.0), &statistics, 1, FALSE_ALARM).assert_passed();
+    check_invariance(exact, scaled(1.2), &statistics, 1, FALSE_ALARM).assert_caught();
+}

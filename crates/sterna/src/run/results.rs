@@ -148,7 +148,7 @@ impl Run {
             local_barrier: self.ladder.barrier.local().collect(),
             round_trips,
             round_trip_rate: round_trips as f64 / (iterations * self.settings.ensembles as u64) as f64,
-            round_trip_rate_predicted: predicted(&rejection_rates, &legs),
+            round_trip_rate_predicted: predicted(&rejection_rates, &legs, self.turns_of_a_lone_pair()),
             rejection_rates,
             log_z: joined(&log_z, |leg| legs[leg].round_trips),
             legs,
@@ -166,6 +166,18 @@ impl Run {
             network_evaluations: asked.network,
             sampling_network_evaluations: asked.network - before.network,
         }
+    }
+
+    /// Share of the iterations in which a first leg of one pair that takes no turns is proposed: in all but those of the other
+    /// leg's even pairs.
+    fn turns_of_a_lone_pair(&self) -> Option<f64> {
+        let legs = self.records().next()?.legs();
+        let (mut turns, cycle) = (0, 2 * legs.every());
+        for iteration in 1..=cycle {
+            turns += u64::from(legs.pairs(iteration).any(|pair| pair == 1));
+        }
+        let share = turns as f64 / cycle as f64;
+        (legs.target() == 1 && share > 0.5).then_some(share)
     }
 
     /// `[coordinate][ladder]` of the target chain.
@@ -200,15 +212,19 @@ fn joined(legs: &[LogZ], round_trips: impl Fn(usize) -> u64) -> LogZ {
     }
 }
 
-/// Round trips an iteration that the rejections of all legs allow: they add up.
-fn predicted(rejection_rates: &[f64], legs: &[Leg]) -> f64 {
+/// Round trips an iteration that the rejections of all legs allow: they add up. A first leg of one pair that takes no turns makes one
+/// with every swap that is accepted.
+fn predicted(rejection_rates: &[f64], legs: &[Leg], turns_of_a_lone_pair: Option<f64>) -> f64 {
     let mut rest = rejection_rates;
-    let of = |leg: &Leg| {
+    let of = |(number, leg): (usize, &Leg)| {
         let (own, others) = rest.split_at(leg.chains - 1);
         rest = others;
-        round_trip_rate(own) / leg.every as f64
+        match turns_of_a_lone_pair {
+            Some(turns) if number == 0 => turns * (1.0 - own[0]),
+            _ => round_trip_rate(own) / leg.every as f64,
+        }
     };
-    legs.iter().map(of).sum()
+    legs.iter().enumerate().map(of).sum()
 }
 
 /// Mean over independent ladders of equal length, and its standard error.

@@ -95,6 +95,11 @@ impl Axis {
         }
     }
 
+    /// Letters of the longest tick.
+    pub(super) fn longest_tick(&self) -> f64 {
+        self.tick_list().iter().map(|tick| tick.1.chars().count()).max().unwrap_or(1) as f64
+    }
+
     fn linear_ticks(&self) -> Vec<(f64, String)> {
         let step = nice_step((self.high - self.low) / 5.0);
         let first = (self.low / step - 1e-9).ceil() as i64;

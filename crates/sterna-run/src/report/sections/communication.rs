@@ -54,8 +54,8 @@ fn index_process(summary: &Summary, traces: &Traces) -> Option<Figure> {
     let rate = summary.swaps.round_trip_rate;
     let trip = if rate > 0.0 { chains as f64 / rate } else { f64::INFINITY };
     let shown = ((1.3 * trip).clamp(150.0, 900.0) as usize).min(recorded);
-    let picked: Vec<usize> =
-        (0..COLOURED.min(replicas)).map(|i| i * (replicas - 1) / (COLOURED - 1).max(1)).collect();
+    let coloured = COLOURED.min(replicas);
+    let picked: Vec<usize> = (0..coloured).map(|i| i * (replicas - 1) / (coloured - 1).max(1)).collect();
     let mut chart = Chart::new(
         "index-process",
         "Where replicas travel",

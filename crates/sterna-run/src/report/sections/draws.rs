@@ -19,10 +19,15 @@ pub fn section(folder: &Folder) -> Option<Section> {
     let exact = folder.exact.as_ref();
     let labels = folder.traces.as_ref().map_or_else(Labels::default, |traces| traces.labels.clone());
     let mut figures = Vec::new();
-    figures.extend(pair_plots("pair-plot", "Draws of the target chain", &labels, draws, draws, "c1"));
-    figures.extend(
-        exact.and_then(|exact| pair_plots("pair-plot-exact", "Exact draws", &labels, exact, draws, "c3")),
-    );
+    // On the same axes, so that they can be compared.
+    let beside = exact.unwrap_or(draws);
+    // Alone, it stands beside two histograms.
+    let height = if exact.is_some() { 400.0 } else { 540.0 };
+    let title = "Draws of the target chain";
+    figures.extend(pair_plots("pair-plot", title, height, &labels, [draws, beside], "c1"));
+    let of_exact =
+        |exact| pair_plots("pair-plot-exact", "Exact draws", height, &labels, [exact, draws], "c3");
+    figures.extend(exact.and_then(of_exact));
     let marginals = (0..draws.coordinates.len()).map(|i| marginal(&folder.summary, &labels, draws, exact, i));
     figures.extend(marginals.map(Figure::from));
     let compared =
@@ -54,20 +59,20 @@ fn bounds(a: &[f64], b: &[f64]) -> (f64, f64) {
 fn pair_plots(
     id: &str,
     title: &str,
+    height: f64,
     labels: &Labels,
-    shown: &Columns,
-    draws: &Columns,
+    [shown, beside]: [&Columns; 2],
     class: &str,
 ) -> Option<Figure> {
-    let count = draws.coordinates.len();
+    let count = shown.coordinates.len();
     let pairs = (0..count).flat_map(|i| (i + 1..count).map(move |j| [i, j]));
     // The lower coordinate across, whichever is slower.
     let ordered =
-        pairs.map(|[i, j]| if draws.coordinates[i] < draws.coordinates[j] { [i, j] } else { [j, i] });
+        pairs.map(|[i, j]| if shown.coordinates[i] < shown.coordinates[j] { [i, j] } else { [j, i] });
     let panel = |axes: [usize; 2]| {
-        let [x, y] = axes.map(|k| draws.name(k, labels));
+        let [x, y] = axes.map(|k| shown.name(k, labels));
         let id = format!("{id}-{}-{}", axes[0], axes[1]);
-        (format!("{x} and {y}"), pair_plot(&id, title, [&x, &y], axes, shown, draws, class))
+        (format!("{x} and {y}"), pair_plot(&id, (title, height), [&x, &y], axes, [shown, beside], class))
     };
     let panels: Vec<(String, Chart)> = ordered.map(panel).collect();
     let frame = panels.first()?.1.clone();
@@ -76,16 +81,15 @@ fn pair_plots(
 
 fn pair_plot(
     id: &str,
-    title: &str,
+    (title, height): (&str, f64),
     [i, j]: [&str; 2],
     axes: [usize; 2],
-    shown: &Columns,
-    draws: &Columns,
+    [shown, beside]: [&Columns; 2],
     class: &str,
 ) -> Chart {
-    let whole_turn = |k| draws.cut(k).map(|cut| (cut, cut + TURN));
-    let [x, y] = axes.map(|k| whole_turn(k).unwrap_or_else(|| bounds(&draws.values[k], &shown.values[k])));
-    let axis = |k, name: &str, (low, high): (f64, f64)| match draws.cut(k) {
+    let whole_turn = |k| shown.cut(k).map(|cut| (cut, cut + TURN));
+    let [x, y] = axes.map(|k| whole_turn(k).unwrap_or_else(|| bounds(&shown.values[k], &beside.values[k])));
+    let axis = |k, name: &str, (low, high): (f64, f64)| match shown.cut(k) {
         Some(cut) => turn(name, cut),
         None => Axis::linear(name, low, high),
     };
@@ -93,7 +97,7 @@ fn pair_plot(
     let stride = total.div_ceil(POINTS).max(1);
     let points = total.div_ceil(stride);
     let mut chart = Chart::new(id, title, axis(axes[0], i, x), axis(axes[1], j, y))
-        .height(400.0)
+        .height(height)
         .caption(format!("{} of {} shown.", count(points as u64), count(shown.of as u64)))
         .description(format!("Scatter plot of {points} points in {i} and {j}."));
     let inside = |&(a, b): &(f64, f64)| a >= x.0 && a <= x.1 && b >= y.0 && b <= y.1;
@@ -116,11 +120,6 @@ fn moments(summary: &Summary, i: usize) -> String {
             .map(|l| of(l)),
     };
     format!("Mean {}; {} effective draws.", with_error(mean, error), number(ess.round()))
-}
-
-/// A title from a name: parameters keep theirs, "coordinate 3" begins with a capital.
-fn capitalised(name: &str) -> String {
-    name.strip_prefix("coordinate ").map_or_else(|| name.into(), |i| format!("Coordinate {i}"))
 }
 
 fn marginal(summary: &Summary, labels: &Labels, draws: &Columns, exact: Option<&Columns>, i: usize) -> Chart {
@@ -152,15 +151,11 @@ fn marginal(summary: &Summary, labels: &Labels, draws: &Columns, exact: Option<&
     let corners = |density: &[f64]| -> Vec<(f64, f64)> {
         density.iter().enumerate().flat_map(|(b, &d)| [(at(b), d), (at(b + 1), d)]).collect()
     };
-    let mut chart = Chart::new(
-        &format!("marginal-{i}"),
-        &capitalised(&name),
-        x,
-        Axis::linear("probability density", 0.0, 1.1 * top),
-    )
-    .height(220.0)
-    .caption(words.clone())
-    .description(format!("Histogram of {name}. {words}"));
+    let mut chart =
+        Chart::new(&format!("marginal-{i}"), &name, x, Axis::linear("probability density", 0.0, 1.1 * top))
+            .height(220.0)
+            .caption(words.clone())
+            .description(format!("Histogram of {name}. {words}"));
     chart.area("c1", &corners(&ours), 0.0);
     chart.line("c1 thin", &corners(&ours));
     chart.key(Key::Area, "c1", "drawn");

@@ -100,7 +100,8 @@ fn growing(z: &LogZ, legs: &[LegSummary], traces: &[Growing]) -> Option<Chart> {
     let x =
         Axis::log("iterations (logarithmic)", 0.9 * first.iterations as f64, 1.1 * last.iterations as f64);
     let mut chart = Chart::new("log-z-growing", "log Z as the run went on", x, Axis::around("log Z", later, false))
-        .height(260.0)
+        .wide()
+        .height(240.0)
         .caption("Estimates from the beginning of the run alone, with two standard errors: they should close in without drift.")
         .description(format!("log Z after {} to {} iterations.", first.iterations, last.iterations));
     if let Some(truth) = z.truth {

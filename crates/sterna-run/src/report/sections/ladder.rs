@@ -6,7 +6,7 @@ use crate::report::figure::Figure;
 use crate::report::format::{number, significant};
 use crate::report::load::Folder;
 use crate::summary::Summary;
-use crate::traces::{Energy, Traces};
+use crate::traces::{Energy, Histogram, Traces};
 
 pub fn section(folder: &Folder) -> Option<Section> {
     let summary = &folder.summary;
@@ -132,12 +132,23 @@ fn schedule(betas: &[f64], two_legs: bool) -> Option<Chart> {
     Some(chart)
 }
 
+/// Where a histogram begins that leaves out its lowest hundredth: a few points far down would take the room of all others.
+fn lowest(histogram: &Histogram) -> f64 {
+    let left_out = histogram.counts.iter().sum::<u64>() / 100;
+    let mut sum = 0;
+    let bins = histogram.counts.iter().take_while(|count| {
+        sum += **count;
+        sum <= left_out
+    });
+    histogram.low + bins.count() as f64 * histogram.width
+}
+
 fn energies(summary: &Summary, traces: &Traces) -> Option<Chart> {
     let histograms = &traces.energies;
     let chains = histograms.len();
     let filled = || histograms.iter().filter(|h| !h.counts.is_empty());
     let (low, high) = (
-        filled().map(|h| h.low).fold(f64::INFINITY, f64::min),
+        filled().map(lowest).fold(f64::INFINITY, f64::min),
         filled().map(|h| h.high()).fold(f64::NEG_INFINITY, f64::max),
     );
     if low >= high {
@@ -146,11 +157,12 @@ fn energies(summary: &Summary, traces: &Traces) -> Option<Chart> {
     let (what, words) = match traces.energy {
         Energy::Target => (
             "log density of the target, not normalised",
-            "The target's log density at the points of each chain. Neighbours must overlap for plain swaps to pass.",
+            "The target's log density at the points of each chain, all but the lowest hundredth of them. Neighbours must overlap for plain swaps to pass.",
         ),
-        Energy::Chain => {
-            ("log density of the chain, not normalised", "Each chain's own log density at its points.")
-        }
+        Energy::Chain => (
+            "log density of the chain, not normalised",
+            "Each chain's own log density at its points, all but the lowest hundredth of them.",
+        ),
     };
     // Drawn from high to low energy, as densities rise to the right.
     let x = match traces.energy_top {
@@ -189,9 +201,10 @@ fn energies(summary: &Summary, traces: &Traces) -> Option<Chart> {
             continue;
         }
         let at = |b: f64| side * (h.low + b * h.width);
-        let mut outline: Vec<(f64, f64)> = vec![(at(0.0), n as f64)];
-        outline
-            .extend(density.iter().enumerate().map(|(b, &d)| (at(b as f64 + 0.5), n as f64 + scale(d, own))));
+        let first = ((lowest(h) - h.low) / h.width).round() as usize;
+        let mut outline: Vec<(f64, f64)> = vec![(at(first as f64), n as f64)];
+        let bins = density.iter().enumerate().skip(first);
+        outline.extend(bins.map(|(b, &d)| (at(b as f64 + 0.5), n as f64 + scale(d, own))));
         outline.push((at(density.len() as f64), n as f64));
         let class = shade(n, chains);
         chart.area(&format!("ridge {class}"), &outline, n as f64);

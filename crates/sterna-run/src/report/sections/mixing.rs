@@ -104,10 +104,23 @@ fn trace(id: &str, draws: &Columns, i: usize, name: &str) -> Option<Chart> {
         for &(x, y) in points.iter().step_by(10) {
             chart.tip(x, y, format!("ladder {ladder}, draw {x:.0}: {}", significant(y, 4)));
         }
-        chart.line(&format!("thin {}", class(ladder)), &points);
+        let line = if draws.cut(i).is_some() { across_the_cut(&points) } else { points };
+        chart.line(&format!("thin {}", class(ladder)), &line);
     }
     keys(&mut chart, Key::Line, draws.ladders);
     Some(chart)
+}
+
+/// A step of more than half a circle went the other way round: the line is broken there.
+fn across_the_cut(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut line = Vec::with_capacity(points.len());
+    for (k, point) in points.iter().enumerate() {
+        if k > 0 && (point.1 - points[k - 1].1).abs() > 180.0 {
+            line.push((point.0, f64::NAN));
+        }
+        line.push(*point);
+    }
+    line
 }
 
 /// Where a ladder's draws stand among all, as shares of its draws relative to even ones.
@@ -132,7 +145,7 @@ fn ranks(id: &str, draws: &Columns, i: usize, name: &str) -> Option<Chart> {
     let shares = rank_shares(draws, i);
     let top = shares.iter().flatten().copied().fold(1.5, f64::max);
     let x = Axis::linear(&format!("rank of {name} among all draws, %"), 0.0, 100.0);
-    let y = Axis::linear("share of a ladder's draws, 1 if even", 0.0, 1.05 * top);
+    let y = Axis::linear("share of draws, 1 if even", 0.0, 1.05 * top);
     let mut chart = Chart::new(id, "Ranks", x, y)
         .caption("Where each ladder's draws stand among those of all. Level lines: the ladders agree.")
         .description(format!(

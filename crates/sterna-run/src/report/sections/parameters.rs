@@ -1,7 +1,7 @@
 //! The answer as a statistician reads it: a row for each parameter and observable.
 
 use super::Section;
-use crate::report::format::{count, escape, significant};
+use crate::report::format::{count, escape};
 use crate::report::load::Folder;
 use crate::summary::{Quantity, heights};
 use std::fmt::Write;
@@ -75,43 +75,62 @@ fn vectors(rows: &[Quantity]) -> impl Iterator<Item = &[Quantity]> {
     rows.chunk_by(|a, b| variable(&a.name) == variable(&b.name))
 }
 
-/// The rows of one vector; a long one is folded.
+/// The rows of one vector; of a long one the most are data, of which the page makes rows when it is unfolded or sorted.
 fn vector(rows: &[Quantity]) -> String {
     // One more row says as much as a line that unfolds it.
     let seen = if rows.len() > SEEN + 1 { SEEN } else { rows.len() };
-    let mut out: String = rows[..seen].iter().map(|q| row(q, "")).collect();
+    let mut out: String = rows[..seen].iter().map(row).collect();
     if seen < rows.len() {
         let (left, name) = (rows.len() - seen, escape(variable(&rows[0].name)));
+        let data: Vec<Vec<String>> = rows[seen..].iter().map(data).collect();
+        // Nothing in it may end the element.
+        let data = serde_json::to_string(&data).expect("texts").replace('<', "\\u003c");
         let _ = write!(
             out,
-            "<tr class=\"fold\"><td colspan=\"{}\"><button type=\"button\" aria-expanded=\"false\" data-of=\"{name}\">{} more of {name}</button></td></tr>",
+            "<tr class=\"fold\"><td colspan=\"{}\"><button type=\"button\" aria-expanded=\"false\">{} more of {name}</button>\
+             <script type=\"application/json\">{data}</script></td></tr>",
             COLUMNS.len() + 2,
             count(left as u64)
         );
-        let of = format!(" data-of=\"{name}\" hidden");
-        out.extend(rows[seen..].iter().map(|q| row(q, &of)));
     }
     out
 }
 
-fn row(quantity: &Quantity, attributes: &str) -> String {
-    let mut out = format!("<tr{attributes}><th scope=\"row\">{}</th>", escape(&quantity.name));
+/// The text of a cell.
+fn cell(quantity: &Quantity, i: usize) -> String {
+    let value = COLUMNS[i].2(quantity);
+    match i {
+        _ if value.is_nan() => "–".into(),
+        R_HAT => format!("{value:.3}"),
+        ESS.. => count(value.max(0.0).round() as u64),
+        _ => quantity.shown(value),
+    }
+}
+
+/// Whether a number wants to be looked at.
+fn is_suspect(i: usize, value: f64) -> bool {
+    (i == R_HAT && value > 1.01) || ((ESS..R_HAT).contains(&i) && value < 400.0)
+}
+
+fn row(quantity: &Quantity) -> String {
+    let mut out = format!("<tr><th scope=\"row\">{}</th>", escape(&quantity.name));
     for (i, (_, _, of)) in COLUMNS.iter().enumerate() {
         let value = of(quantity);
-        let text = match i {
-            _ if value.is_nan() => "–".into(),
-            R_HAT => format!("{value:.3}"),
-            ESS.. => count(value.max(0.0).round() as u64),
-            _ => significant(value, 4),
-        };
-        let suspect = (i == R_HAT && value > 1.01) || ((ESS..R_HAT).contains(&i) && value < 400.0);
-        let class = if suspect { " class=\"suspect\"" } else { "" };
+        let class = if is_suspect(i, value) { " class=\"suspect\"" } else { "" };
         // What it is sorted by; nothing where there is no number.
         let key = if value.is_finite() { format!(" data-v=\"{value:e}\"") } else { String::new() };
-        let _ = write!(out, "<td{class}{key}>{text}</td>");
+        let _ = write!(out, "<td{class}{key}>{}</td>", cell(quantity, i));
     }
     let _ = write!(out, "<td>{}</td></tr>", sparkline(&quantity.shape));
     out
+}
+
+/// The same as texts: name, cells with a mark before those that want to be looked at, and shape.
+fn data(quantity: &Quantity) -> Vec<String> {
+    let mark = |i: usize| if is_suspect(i, COLUMNS[i].2(quantity)) { "!" } else { "" };
+    let cells = (0..COLUMNS.len()).map(|i| mark(i).to_string() + &cell(quantity, i));
+    let (name, shape) = (quantity.name.clone(), quantity.shape.clone());
+    std::iter::once(name).chain(cells).chain([shape]).collect()
 }
 
 /// A small histogram.
@@ -148,7 +167,9 @@ mod tests {
         let long: Vec<Quantity> = (0..100).map(|i| quantity(&format!("theta[{i}]"))).collect();
         let short: Vec<Quantity> = (0..6).map(|i| quantity(&format!("mu[{i}]"))).collect();
         let page = table(&[&long[..], &short].concat(), &[quantity("<tau>")]);
-        assert_eq!((page.matches("<th scope=\"row\">").count(), page.matches(" hidden>").count()), (107, 95));
+        // Five and six rows and the observable; the rest is data.
+        assert_eq!((page.matches("<th scope=\"row\">").count(), page.matches("[\"theta[").count()), (12, 95));
+        assert!(page.contains("[\"theta[99]\",\"0.100\",\"1.000\",\"−1.000\",\"0.000\",\"1.000\",\"0.010\",\"!399\",\"5000\",\"–\",\"▁▄█\"]"), "{page}");
         assert!(
             page.contains("95 more of theta") && page.contains("&lt;tau&gt;") && !page.contains("more of mu")
         );

@@ -58,6 +58,10 @@ fn introduction(summary: &Summary, reference: &FittedReference) -> String {
 fn legs(summary: &Summary) -> Option<Chart> {
     let name = |leg: &LegSummary| if leg.reference == "anchor" { "from the anchor" } else { "from the fit" };
     let legs = &summary.swaps.legs;
+    // One alone has nothing beside it.
+    if legs.len() < 2 {
+        return None;
+    }
     let rows: Vec<(&str, f64)> = legs.iter().map(|leg| (name(leg), leg.round_trips as f64)).collect();
     let words: Vec<String> = legs
         .iter()
@@ -90,7 +94,7 @@ fn normals(weights: &[f64]) -> Option<Chart> {
 fn optima(reference: &FittedReference) -> Option<Chart> {
     let all: Vec<_> = reference.optima.iter().filter(|o| o.log_evidence.is_finite()).take(40).collect();
     let best = all.iter().map(|o| o.log_evidence).fold(f64::NEG_INFINITY, f64::max);
-    if !best.is_finite() {
+    if !best.is_finite() || all.len() < 2 {
         return None;
     }
     // Far below the best, they do not matter: their bars end at the axis.
