@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use sterna::Batch;
 use sterna::acceleration::FitReport;
 use sterna::fitted::Optimum;
+use sterna::last_look::CutTail;
 use sterna::records::Draws;
 use sterna::run::{Reached, Results, Run, StoppedBy, Until};
 
@@ -61,6 +62,8 @@ pub struct Evidence<'a> {
     pub optima: &'a [Optimum],
     /// Optima that no draw came near, where a last look was taken.
     pub unvisited: Option<&'a [Optimum]>,
+    /// A tail that draws do not reach, where a last look saw one.
+    pub cut_tail: Option<CutTail>,
     /// Exact draws of the target, where it can draw.
     pub exact: Option<Batch>,
     /// Standard deviations of the broad normal that a run with a fitted reference began from.
@@ -92,6 +95,7 @@ impl<'a> Evidence<'a> {
             training,
             optima: run.optima(),
             unvisited: None,
+            cut_tail: None,
             exact: None,
             given: run.given_anchor().map(|(_, deviation)| deviation),
             unreached: wanted.map(|(until, by)| (until, run.reached(), by)),
@@ -111,6 +115,7 @@ impl<'a> Evidence<'a> {
             (Code::TruthMissed, self.truth_missed()),
             (Code::LegsDisagree, self.legs_disagree()),
             (Code::UnvisitedOptimum, self.unvisited_optimum()),
+            (Code::CutTail, self.cut_tail()),
             (Code::PartsDisagree, self.parts_disagree()),
             (Code::RHat, self.r_hat()),
             (Code::LowEss, self.low_ess()),

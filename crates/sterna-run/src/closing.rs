@@ -36,7 +36,7 @@ pub(crate) fn look(problem: &Problem, run: &Run, seed: u64, draws: &[Draws]) -> 
         }
     };
     let ess = results.ess.iter().copied().fold(f64::INFINITY, f64::min);
-    let share = EXPECTED / if ess.is_nan() { 1.0 } else { ess.max(1.0) };
+    let effective = if ess.is_nan() { 1.0 } else { ess.max(1.0) };
     let look = LastLook {
         target: problem.target.clone(),
         mixture,
@@ -46,5 +46,6 @@ pub(crate) fn look(problem: &Problem, run: &Run, seed: u64, draws: &[Draws]) -> 
         covariance: Covariance::for_dim(dim),
         streams: Streams::new(seed ^ APART),
     };
-    look.look(results.evaluations / SHARE, Weighty { log_z: results.log_z.bar, share }).map(Some)
+    let weighty = Weighty { log_z: results.log_z.bar, share: EXPECTED / effective, effective };
+    look.look(results.evaluations / SHARE, weighty).map(Some)
 }

@@ -159,7 +159,8 @@ impl Findings<'_> {
         let evidence = Evidence::new(self.run, results, self.run.fit_report(), self.draws);
         let (exact, said) = (self.exact.clone(), self.said(results));
         let unvisited = self.seen.map(|seen| &seen.unvisited[..]);
-        let mut alarms = Evidence { features, looked, exact, said, unvisited, ..evidence }.alarms();
+        let cut_tail = self.seen.and_then(|seen| seen.cut_tail);
+        let mut alarms = Evidence { features, looked, exact, said, unvisited, cut_tail, ..evidence }.alarms();
         alarms.extend(self.about.tried.alarms.iter().cloned());
         alarms.extend(alarms::device_replaced(self.run.engine_replaced()));
         let molecule = self.observed.map(|observed| observed.map(|observed| &observed.molecule));

@@ -3,6 +3,7 @@
 //! Each is a density as users write them, by one function, with log Z and expectations that are known exactly (in closed
 //! form, by symmetry, or by quadrature in one dimension). Those without an integral have no truth: whoever claims one is wrong.
 
+mod aside;
 mod easy;
 mod edges;
 mod hidden;
@@ -35,6 +36,8 @@ pub enum Class {
     Lawless,
     /// Modes that nobody can see: what no evaluation came near, nobody knows of.
     Hidden,
+    /// Of any kind: kept aside while settings and thresholds were chosen.
+    Aside,
 }
 
 /// A density by one function, which writes the score and returns the log density.
@@ -182,7 +185,7 @@ impl Specimen {
 
     /// Whether there is a law to be sampled.
     pub fn has_law(&self) -> bool {
-        self.class != Class::Lawless
+        self.class != Class::Lawless && self.log_z.is_some()
     }
 }
 
@@ -202,6 +205,7 @@ pub fn specimens() -> Vec<Specimen> {
         edges::specimens(),
         lawless::specimens(),
         hidden::specimens(),
+        aside::specimens(),
     ];
     all.into_iter().flatten().collect()
 }

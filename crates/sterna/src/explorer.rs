@@ -2,7 +2,7 @@
 
 use crate::call::{Call, Scratch};
 use crate::explorers::Hmc;
-use crate::fitted::Shape;
+use crate::fitted::{Mixture, Shape};
 use crate::path::Points;
 use crate::{Batch, Result, Schedule};
 use std::sync::Arc;
@@ -75,6 +75,8 @@ pub enum Tuning<'a> {
     Masses {
         /// Their square roots, one for each chain.
         shapes: &'a [Shape],
+        /// Normals that lie all over the target, each as wide as it is there; none where one shape serves everywhere.
+        parts: Option<&'a Mixture>,
         /// How often a step that suits most places may be doubled where the density is widest.
         doublings: u32,
         /// How far trajectories should reach, in units of the shapes, on each chain.

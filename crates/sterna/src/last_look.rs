@@ -3,12 +3,18 @@
 //! Points all around the draws, from once to twelve times as far as these lie, are asked once each. Where the score there is
 //! that of a mixture which looks like the draws, they tell nothing new; from the others, and from draws that the mixture does
 //! not explain, climbs go uphill. An optimum that should hold some of the mass, and that no draw is near or connected to, was missed.
+//! And does the density end where the draws do?
+
+mod tails;
+
+pub use tails::CutTail;
 
 use crate::fitted::{Covariance, Found, Further, Mixture, Optimum, Place, Shape, Starts, places};
 use crate::records::Draws;
 use crate::streams::Phase;
 use crate::{Batch, Counted, Result, Streams, Target};
 use std::sync::Arc;
+use tails::Tails;
 
 /// How many times as far as the draws the farthest points lie.
 const FARTHEST: f64 = 12.0;
@@ -59,6 +65,8 @@ pub struct Weighty {
     pub log_z: f64,
     /// The least share of the mass around an optimum, by its curvature.
     pub share: f64,
+    /// Effective draws.
+    pub effective: f64,
 }
 
 /// What a last look saw.
@@ -66,6 +74,8 @@ pub struct Weighty {
 pub struct Seen {
     /// Optima that no draw came near, the one with most mass first.
     pub unvisited: Vec<Optimum>,
+    /// A tail that draws do not reach, though some of the mass should lie there.
+    pub cut_tail: Option<CutTail>,
     /// Points at which the target was evaluated.
     pub evaluations: u64,
 }
@@ -90,7 +100,7 @@ impl LastLook<'_> {
     ///     covariance: Covariance::Dense,
     ///     streams: Streams::new(1),
     /// }
-    /// .look(1000, Weighty { log_z: 0.9, share: 0.01 })?;
+    /// .look(1000, Weighty { log_z: 0.9, share: 0.01, effective: 400.0 })?;
     /// assert!(seen.unvisited.is_empty() && seen.evaluations > 256);
     /// # Ok::<(), sterna::Error>(())
     /// ```
@@ -115,7 +125,10 @@ impl LastLook<'_> {
             }
         }
         unvisited.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
-        Ok(Seen { unvisited, evaluations: target.evaluations() })
+        let spent = target.evaluations();
+        let tails = Tails { target: &*target, mixture: self.mixture, draws: self.draws, weighty };
+        let cut_tail = tails.cut(|| target.evaluations() - spent < budget)?;
+        Ok(Seen { unvisited, cut_tail, evaluations: target.evaluations() })
     }
 
     fn points(&self) -> impl Iterator<Item = (&[f64], f64)> {

@@ -3,7 +3,7 @@
 use super::Evidence;
 use crate::closing::EXPECTED;
 use sterna::fitted::Optimum;
-use sterna::last_look::reach;
+use sterna::last_look::{CutTail, reach};
 use sterna::run::{Leg, StoppedBy, Until};
 
 /// Coordinates whose correlations leave less than this of their width are beyond what numbers can tell apart for long.
@@ -46,6 +46,17 @@ impl Evidence<'_> {
             shown.join(", "),
             optimum.log_density,
             if share < 0.995 { format!("{:.0}%", (100.0 * share).max(1.0)) } else { "as much as all".into() }
+        ))
+    }
+
+    /// Draws that end where the density goes on.
+    pub(super) fn cut_tail(&self) -> Option<String> {
+        let CutTail { coordinate, end, share } = self.cut_tail?;
+        Some(format!(
+            "the outermost draw of coordinate {coordinate} lies at {end:.4}, and by the density beyond it {:.2}% of the mass should lie \
+             farther out: local moves do not get to the end of a tail or a ridge; other coordinates, in which it is neither so \
+             narrow nor so bent, help most, then a longer run (run.until.ess); means and standard deviations may be off",
+            100.0 * share
         ))
     }
 

@@ -126,6 +126,8 @@ fn communication(summary: &Summary) -> Sentence {
         (Mood::Bad, "The ladders disagree")
     } else if summary.has(&Code::UnvisitedOptimum) {
         (Mood::Doubtful, "An optimum was never visited")
+    } else if summary.has(&Code::CutTail) {
+        (Mood::Doubtful, "The end of a tail was not reached")
     } else if summary.has(&Code::FewRoundTrips) || rate > 0.95 {
         (Mood::Doubtful, "The chains hardly communicate")
     } else if summary.has(&Code::LowExploration) {

@@ -32,6 +32,7 @@ impl fmt::Display for Class {
             Self::Density(zoo::Class::Edges) => "jumps and poles",
             Self::Density(zoo::Class::Lawless) => "not integrable",
             Self::Density(zoo::Class::Hidden) => "modes nobody can see",
+            Self::Density(zoo::Class::Aside) => "kept aside",
             Self::Switching => "label switching",
             Self::Molecule => "molecules that dissociate",
             Self::Liar => "liars",
@@ -120,6 +121,11 @@ impl Case {
     /// The same density under another name, with what a user said of it.
     fn with(specimen: &Specimen, name: &'static str, about: &'static str, config: &'static str) -> Self {
         Self { name, about, config, ..Self::of(specimen) }
+    }
+
+    /// Whether nothing was chosen by it.
+    pub fn is_aside(&self) -> bool {
+        self.class == Class::Density(zoo::Class::Aside)
     }
 
     /// Whether it belongs to the class in which no verdict can be right.

@@ -120,6 +120,9 @@ pub struct Outcome {
     pub has_law: bool,
     /// Whether no verdict could be right.
     pub hidden: bool,
+    /// Whether nothing was chosen by it.
+    #[serde(default)]
+    pub aside: bool,
     /// What the run said.
     #[serde(flatten)]
     pub told: Told,
@@ -133,6 +136,7 @@ impl Outcome {
             config: case.config.into(),
             has_law: case.has_law && case.class != Class::Molecule,
             hidden: case.is_hidden(),
+            aside: case.is_aside(),
             told,
         }
     }

@@ -57,19 +57,24 @@ impl Rate {
     }
 }
 
-/// The two figures that the zoo is for, outside the class of modes that nobody can see: wrong results that were called sound and
-/// right ones that were called unsound or refused, each of all cells.
+/// The two figures that the zoo is for, outside the class of modes that nobody can see and of what was kept aside: wrong results that
+/// were called sound and right ones that were called unsound or refused, each of all cells.
 pub fn rates(results: &Results) -> [Rate; 2] {
-    let seen = || results.all().filter(|cell| !cell.hidden);
-    [Rate::among(seen(), Outcome::fooled), Rate::among(seen(), Outcome::false_alarm)]
+    rates_among(|| results.all().filter(|cell| !cell.hidden && !cell.aside))
+}
+
+fn rates_among<'a, I: Iterator<Item = &'a Outcome>>(cells: impl Fn() -> I) -> [Rate; 2] {
+    [Rate::among(cells(), Outcome::fooled), Rate::among(cells(), Outcome::false_alarm)]
 }
 
 fn part(results: &Results) -> String {
     let [fooled, alarmed] = rates(results);
+    let [aside_fooled, aside_alarmed] = rates_among(|| results.all().filter(|cell| cell.aside));
     let hidden = Rate::among(results.all().filter(|cell| cell.hidden), Outcome::fooled);
-    let doubtful =
-        results.all().filter(|cell| !cell.hidden && cell.is_right() && cell.told.verdict == "doubtful");
-    let right = results.all().filter(|cell| !cell.hidden && cell.is_right()).count();
+    let doubtful = results
+        .all()
+        .filter(|cell| !cell.hidden && !cell.aside && cell.is_right() && cell.told.verdict == "doubtful");
+    let right = results.all().filter(|cell| !cell.hidden && !cell.aside && cell.is_right()).count();
     let mut out = format!(
         "\n## The zoo\n\nTargets of which the truth is known, each with several seeds, run as a user would run them: with the defaults, or with \
          what the case says, and ended after {EVALUATIONS} evaluations at the latest. A result is *wrong* if log Z, or a mean or a quantile that is known \
@@ -80,11 +85,15 @@ fn part(results: &Results) -> String {
          | wrong, and called `sound` | {} |\n\
          | right, and called `unsound` or refused | {} |\n\
          | right, and called `doubtful` | {} |\n\
-         | modes that nobody can see, called `sound` | {} |\n",
+         | modes that nobody can see, called `sound` | {} |\n\
+         | kept aside while settings and thresholds were chosen: wrong, and called `sound` | {} |\n\
+         | kept aside: right, and called `unsound` or refused | {} |\n",
         fooled.text(),
         alarmed.text(),
         Rate { times: doubtful.count(), of: right }.text(),
-        hidden.text()
+        hidden.text(),
+        aside_fooled.text(),
+        aside_alarmed.text()
     );
     let mut by_class: BTreeMap<Class, Vec<Case>> = BTreeMap::new();
     cases().into_iter().for_each(|case| by_class.entry(case.class).or_default().push(case));

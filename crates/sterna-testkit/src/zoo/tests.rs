@@ -17,7 +17,7 @@ fn names_are_their_own_and_classes_are_all_there() {
     let mut classes: Vec<Class> = all.iter().map(|specimen| specimen.class).collect();
     classes.sort_unstable();
     classes.dedup();
-    assert_eq!(classes.len(), 8);
+    assert_eq!(classes.len(), 9);
 }
 
 #[test]
@@ -61,6 +61,9 @@ fn integrals_and_expectations_agree_with_a_lattice() {
         ("circle", -6.0, 6.0, 1200),
         ("step", -8.0, 8.0, 800),
         ("staircase", -40.0, 40.0, 1600),
+        ("sine-ridge", -12.0, 12.0, 1600),
+        ("spiral", -40.0, 40.0, 2000),
+        ("ring-and-dot", -4.5, 4.5, 900),
     ] {
         let specimen = specimens().into_iter().find(|specimen| specimen.name == name).unwrap();
         let width = (to - from) / cells as f64;

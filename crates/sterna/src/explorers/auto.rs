@@ -19,6 +19,11 @@
 //! zero, or no number, on the way fails every comparison: such a step is too long, and such a trajectory is rejected
 //! whichever end it is seen from.
 //!
+//! **In the shape of a part.** Where the target is no normal, a mixture of normals may lie all over it, a frozen one. Seven moves of
+//! eight then have the shape of one of them, number k, drawn with a probability r_k(x) that is large for those near x. k is held fixed
+//! as τ, ε and L are, but its law hangs on x: the law on (x, p, k) is e^{−H} r_k(x), so that the Metropolis test has a factor
+//! r_k(x′)/r_k(x). Along a bent ridge, in the neck of a funnel and in a narrow mode, steps are then those that suit there.
+//!
 //! **What it costs.** The step that is tried is the first of the trajectory. Seen from z′, the last step is the first, with
 //! the same change of energy but for its sign: where h = 0 the way back is checked without any evaluation. Where h > 0, h longer steps were
 //! tried in vain at z, and as many are tried at z′, the shortest first, once the Metropolis test has passed.
@@ -129,7 +134,9 @@ impl Explorer for Auto {
             Tuning::Block { acceptance, gain } => sizes.followed(acceptance, self.acceptance, *gain),
             Tuning::Round { information, spread } if !sizes.fitted => sizes.scaled(information, spread),
             Tuning::Round { .. } => return None,
-            Tuning::Masses { shapes, doublings, reach } => sizes.shaped(shapes, *doublings, reach),
+            Tuning::Masses { shapes, parts, doublings, reach } => {
+                sizes.shaped(shapes, *parts, *doublings, reach)
+            }
             Tuning::Schedule { from, to } => sizes.read_at(from, to),
         })
     }

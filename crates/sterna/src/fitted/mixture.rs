@@ -60,8 +60,15 @@ impl TryFrom<Untrusted> for Mixture {
     }
 }
 
+/// Power to which densities are raised where it is asked which component a point is near to.
+const OVERLAP: f64 = 0.5;
+
 /// Share of the normal around all others.
 const RIM: f64 = 0.05;
+
+/// Share of the wide twins of all others, and how many times as wide they are.
+const TWINS: f64 = 0.1;
+const TWIN_WIDTH: f64 = 4.0;
 
 impl Mixture {
     /// Components that a mixture has at most where fits make it.
@@ -161,6 +168,27 @@ impl Mixture {
         log_density
     }
 
+    /// How near a point lies to each component, as numbers that sum to one: the components' shares of the density, tempered so
+    /// that neighbours overlap. `standard` is scratch of as many points as there are components.
+    pub(crate) fn nearness(&self, x: &[f64], near: &mut [f64], standard: &mut [f64]) {
+        let all = self.components.iter().zip(&self.heights).zip(&mut *near);
+        for (((c, height), log), z) in all.zip(standard.chunks_exact_mut(x.len())) {
+            *log = OVERLAP * (height - 0.5 * c.standardise(x, z));
+        }
+        if shares(near) == f64::NEG_INFINITY {
+            near.fill(1.0 / self.components.len() as f64);
+        }
+    }
+
+    /// The component that a point is nearest to.
+    pub(crate) fn nearest(&self, x: &[f64]) -> &Component {
+        let count = self.components.len();
+        let (mut near, mut standard) = (vec![0.0; count], vec![0.0; count * x.len()]);
+        self.nearness(x, &mut near, &mut standard);
+        let nearest = (0..count).reduce(|a, b| if near[b] > near[a] { b } else { a });
+        &self.components[nearest.unwrap_or(0)]
+    }
+
     /// `x` holds standard normals and becomes a draw; `uniform` chooses the component.
     pub fn draw(&self, uniform: f64, x: &mut [f64]) {
         let mut rest = uniform;
@@ -199,14 +227,20 @@ impl Mixture {
         shape
     }
 
-    /// The same with one normal more where there are several: twice as wide as all of them together. What they leave out at
-    /// the rim stays within reach.
+    /// The same with heavier tails, where there are several normals: each has a twin that is four times as wide, and one normal more is
+    /// twice as wide as all of them together. What they leave out, at the rim and at the ends of a ridge, stays within reach.
     pub fn with_rim(&self) -> Self {
         if self.components.len() == 1 {
             return self.clone();
         }
+        let twin = |c: &Component| Component {
+            weight: TWINS * c.weight,
+            mean: c.mean.clone(),
+            shape: c.shape.clone().widened(TWIN_WIDTH),
+        };
         let mut components = self.components.clone();
-        components.iter_mut().for_each(|c| c.weight *= 1.0 - RIM);
+        components.iter_mut().for_each(|c| c.weight *= 1.0 - RIM - TWINS);
+        components.extend(self.components.iter().map(twin));
         let shape = self.whole_shape().widened(2.0);
         components.push(Component { weight: RIM, mean: self.mean(), shape });
         Self::new(components).unwrap_or_else(|_| self.clone())

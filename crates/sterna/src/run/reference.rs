@@ -312,7 +312,8 @@ impl Run {
         let shapes = reference.masses(&self.ladder.sampler.schedule);
         let doublings = reference.state.mixture.as_ref().map_or(0, Mixture::doublings);
         let reach = vec![1.0; shapes.len()];
-        self.ladder.adapt(&Tuning::Masses { shapes: &shapes, doublings, reach: &reach });
+        let parts = reference.state.mixture.as_ref().filter(|mixture| mixture.components().len() > 1);
+        self.ladder.adapt(&Tuning::Masses { shapes: &shapes, parts, doublings, reach: &reach });
     }
 
     /// The target's draws of the last three quarters of a round.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sterna::call::{Call, Rows, Scratch};
 use sterna::explorer::{Explorer, Moved, Tuning};
 use sterna::explorers::{Auto, AutoSizes};
-use sterna::fitted::Shape;
+use sterna::fitted::{Component, Mixture, Shape};
 use sterna::path::{AnnealingPath, Points};
 use sterna::paths::{Geometric, Reference};
 use sterna::streams::{Phase, RowStream, Streams};
@@ -123,12 +123,41 @@ fn moves_with_longer_steps_keep_every_law() {
     }
 }
 
+/// Each in the shape of a part of the target near it, of which there are three that overlap.
+fn with_parts(moves: Auto, dim: usize) -> Auto {
+    let part = |weight: f64, at: f64, width: f64, slope: f64| {
+        let mut covariance = vec![slope * width * width; dim * dim];
+        covariance.iter_mut().step_by(dim + 1).for_each(|x| *x = width * width);
+        let shape = Shape::of_covariance(&covariance, dim).unwrap();
+        Component { weight, mean: vec![at; dim], shape }
+    };
+    let parts = vec![part(0.3, -1.0, 0.5, 0.4), part(0.5, 0.5, 1.0, 0.0), part(0.2, 1.0, 2.5, -0.2)];
+    Auto { sizes: moves.sizes.clone().with_parts(Mixture::new(parts).unwrap()), ..moves }
+}
+
+#[test]
+fn moves_in_the_shape_of_a_part_keep_every_law() {
+    for step in [0.4, 1.5] {
+        let moves = |chains: usize, dim: usize| with_parts(auto(step, chains, dim), dim);
+        check_explorer(&GaussianLadder::uneven(3), &moves(4, 3), 14).assert_passed();
+        check_explorer(&MixtureLadder::three_modes(2), &moves(4, 2), 15).assert_passed();
+        check_target(Arc::new(Funnel::new(3)), &moves(1, 3), 16).assert_passed();
+        check_target(Arc::new(Banana::new(2)), &moves(1, 2), 17).assert_passed();
+    }
+    let normal = |fault: Option<Fault>| {
+        let auto = Auto { steps: 6, ..with_parts(auto(0.6, 4, 3), 3) };
+        check_explorer(&GaussianLadder::uneven(3), &Plain { auto, fault }, 18)
+    };
+    normal(None).assert_passed();
+    normal(Some(Fault::PartByThePlace)).assert_caught();
+}
+
 /// To the bit, so that a row's move depends on no other row of its batch.
 #[test]
 fn the_batched_move_does_what_the_plain_one_does() {
     for (step, steps) in [(0.2, 1), (0.9, 2), (3.0, 2)] {
         let fast = Auto { steps, ..auto(step, 4, 3) };
-        for fast in [with_doublings(fast.clone()), fast] {
+        for fast in [with_doublings(fast.clone()), with_parts(fast.clone(), 3), fast] {
             assert_alike(&Plain { auto: fast.clone(), fault: None }, &fast);
         }
     }
@@ -322,10 +351,13 @@ fn steps_and_shapes_adapt_to_each_chain() {
     // Masses: in their units the first step serves again, later ones keep what was found; rounds no longer count.
     let dense = Shape::of_covariance(&[1e6, 0.0, 0.0, 1.0], 2).unwrap();
     let shapes = vec![dense; 3];
-    let shaped = more.adapt(&Tuning::Masses { shapes: &shapes, doublings: 0, reach: &[1.0; 3] }).unwrap();
+    let shaped =
+        more.adapt(&Tuning::Masses { shapes: &shapes, parts: None, doublings: 0, reach: &[1.0; 3] }).unwrap();
     assert_eq!(shaped.describe()[0].1, vec![begun; 3]);
     let grown = shaped.adapt(&Tuning::Block { acceptance: &[0.95; 3], gain: 1.0 }).unwrap();
-    let again = grown.adapt(&Tuning::Masses { shapes: &shapes, doublings: 0, reach: &[1.0; 3] }).unwrap();
+    let again = grown
+        .adapt(&Tuning::Masses { shapes: &shapes, parts: None, doublings: 0, reach: &[1.0; 3] })
+        .unwrap();
     assert_eq!(again.describe(), grown.describe());
     let information = Batch::from_vec(2, vec![1.0; 6]);
     assert!(again.adapt(&Tuning::Round { information: &information, spread: &information }).is_none());

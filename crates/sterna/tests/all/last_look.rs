@@ -1,10 +1,11 @@
 //! The last look finds a mode that no draw came near, and nothing where all was visited.
 
 use std::sync::Arc;
-use sterna::fitted::{Covariance, Found};
+use sterna::fitted::{Covariance, Found, Mixture, Shape};
 use sterna::last_look::{LastLook, Seen, Weighty, normal_of};
 use sterna::records::Draws;
 use sterna::streams::{Phase, Streams};
+use sterna::targets::Banana;
 use sterna::{Batch, Counted, Evaluation, Target};
 
 /// Normals of these places and widths, equally weighted; whether it writes scores.
@@ -76,7 +77,7 @@ fn look(target: Humps, visited: &[usize]) -> Seen {
         covariance: Covariance::Dense,
         streams: Streams::new(3),
     }
-    .look(4000, Weighty { log_z: share.ln(), share: 0.01 })
+    .look(4000, Weighty { log_z: share.ln(), share: 0.01, effective: 900.0 })
     .unwrap();
     assert_eq!(seen.evaluations, counted.evaluations());
     seen
@@ -113,4 +114,43 @@ fn nothing_is_missing_where_all_was_visited() {
 fn a_look_is_the_same_each_time() {
     let again = || look(Humps(vec![(0.0, 1.0), (8.0, 1.0)], true), &[0]);
     assert_eq!(again(), again());
+}
+
+/// A banana, and draws of it from which all farther out than `cut` standard deviations are left out.
+fn along_a_banana(cut: f64) -> Seen {
+    let target = Banana::new(2);
+    let draw = |i: u32| {
+        let (mut stream, mut x) = (Streams::new(6).row(Phase::Check, 0, i), [f64::INFINITY; 2]);
+        while x[0].abs() > cut * target.width() {
+            assert!(target.draw(&mut stream, &mut x));
+        }
+        x
+    };
+    let x: Vec<f64> = (0..3000).flat_map(draw).collect();
+    let batch = Batch::from_vec(2, x.clone());
+    let mut out = Evaluation::zeros(3000, 2);
+    target.evaluate(&batch, &mut out).unwrap();
+    let draws = [Draws { x, log_density: out.log_density, ..Draws::default() }];
+    let one = Mixture::normal(vec![0.0; 2], Shape::Diagonal(vec![1.0; 2])).unwrap();
+    let mixture = one.refit(&batch, 3000.0, Covariance::Dense).split(&batch, 3000.0, Covariance::Dense);
+    assert!(mixture.components().len() > 3);
+    LastLook {
+        target: Arc::new(target),
+        mixture: &mixture,
+        found: Found::default(),
+        begun: None,
+        draws: &draws,
+        covariance: Covariance::Dense,
+        streams: Streams::new(3),
+    }
+    .look(4000, Weighty { log_z: 0.0, share: 0.01, effective: 3000.0 })
+    .unwrap()
+}
+
+#[test]
+fn a_tail_that_draws_do_not_reach_is_told() {
+    assert_eq!(along_a_banana(1e9).cut_tail, None);
+    let tail = along_a_banana(1.5).cut_tail.expect("an eighth of the law is missing");
+    // P(x > 1.5) of a normal is 0.067; seen from the other coordinate, both ends are one.
+    assert!((0.03..0.25).contains(&tail.share), "{tail:?}");
 }

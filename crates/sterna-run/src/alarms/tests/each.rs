@@ -74,6 +74,10 @@ fn raised_and_silent(code: &Code) -> (Vec<String>, Vec<String>) {
             };
             (last_look(Box::leak(Box::new([optimum(40.0)]))), last_look(&[]))
         }
+        Code::CutTail => {
+            let with = |cut_tail| codes_with(&healthy(), &[0.5, 0.5], |e| e.cut_tail = cut_tail);
+            (with(Some(CutTail { coordinate: 0, end: 1.7, share: 0.04 })), with(None))
+        }
         Code::NotReached => {
             let with = |ess| {
                 let reached = Reached { ess, tail_ess: 900.0, log_z_error: 0.01, evaluations: 9 };

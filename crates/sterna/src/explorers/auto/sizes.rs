@@ -2,7 +2,7 @@
 
 use crate::explorers::Between;
 use crate::explorers::hmc::{STEP_SIZE_BOUNDS, first_step, follow_acceptance};
-use crate::fitted::Shape;
+use crate::fitted::{Mixture, Shape};
 use crate::{Batch, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,10 @@ pub struct AutoSizes {
     pub doublings: u32,
     /// Whether shapes were handed over, which none that moves see by themselves replace.
     pub fitted: bool,
+    /// Normals that lie all over the target, where it is not one itself: most moves have the shape of one near the point.
+    pub parts: Option<Mixture>,
+    /// How many times as wide as at the target they are taken on each chain.
+    pub widening: Vec<f64>,
 }
 
 /// How far trajectories reach at most: further than their number of steps lets them.
@@ -39,7 +43,25 @@ impl AutoSizes {
 
     /// Base steps and covariances that are known, one for each chain.
     pub fn new(step_size: Vec<f64>, shapes: Vec<Shape>) -> Self {
-        Self { reach: vec![1.0; shapes.len()], step_size, shapes, doublings: 0, fitted: true }
+        let alike = vec![1.0; shapes.len()];
+        Self {
+            reach: alike.clone(),
+            widening: alike,
+            step_size,
+            shapes,
+            doublings: 0,
+            fitted: true,
+            parts: None,
+        }
+    }
+
+    /// Moves in the shape of one of these normals, which lie all over the target, near the point that is moved.
+    pub fn with_parts(mut self, parts: Mixture) -> Self {
+        let (whole, dim) = (parts.pooled_shape().log_volume(), parts.dim() as f64);
+        let wider = |shape: &Shape| ((shape.log_volume() - whole) / dim).exp();
+        self.widening = self.shapes.iter().map(wider).collect();
+        self.parts = Some(parts);
+        self
     }
 
     /// Those to begin with.
@@ -68,11 +90,12 @@ impl AutoSizes {
                 deviations.len() == dim && directions.len() == dim * stretches.len()
             }
         };
-        let Self { step_size, shapes, reach, .. } = self;
-        [step_size.len(), shapes.len(), reach.len()] == [chains; 3]
+        let Self { step_size, shapes, reach, parts, widening, .. } = self;
+        [step_size.len(), shapes.len(), reach.len(), widening.len()] == [chains; 4]
             && self.doublings <= Self::MOST_DOUBLINGS
-            && step_size.iter().chain(reach).all(|x| *x > 0.0 && x.is_finite())
+            && step_size.iter().chain(reach).chain(widening).all(|x| *x > 0.0 && x.is_finite())
             && shapes.iter().all(shaped)
+            && parts.as_ref().is_none_or(|parts| parts.dim() == dim)
     }
 
     /// Steps that follow the acceptance that was seen.
@@ -102,22 +125,31 @@ impl AutoSizes {
     }
 
     /// Other shapes, one for each chain. Steps are in their units: the first shapes find steps that knew none.
-    pub(super) fn shaped(&self, shapes: &[Shape], doublings: u32, reach: &[f64]) -> Self {
+    pub(super) fn shaped(
+        &self,
+        shapes: &[Shape],
+        parts: Option<&Mixture>,
+        doublings: u32,
+        reach: &[f64],
+    ) -> Self {
         let step_size = match (self.fitted, shapes.first()) {
             (false, Some(shape)) => vec![first_step(shape.dim()); shapes.len()],
             _ => self.step_size.clone(),
         };
-        Self { doublings, reach: reach.to_vec(), ..Self::new(step_size, shapes.to_vec()) }
+        let out = Self { doublings, reach: reach.to_vec(), ..Self::new(step_size, shapes.to_vec()) };
+        parts.map_or(out.clone(), |parts| out.with_parts(parts.clone()))
     }
 
     /// The same at other β, of which there may be more or fewer: squared inverse steps and widths are linear in β, as those
     /// of normals are; of dense shapes the nearer one is taken.
     pub(super) fn read_at(&self, from: &Schedule, to: &Schedule) -> Self {
-        let mut out = Self { fitted: self.fitted, doublings: self.doublings, ..Self::default() };
+        let Self { fitted, doublings, .. } = *self;
+        let mut out = Self { fitted, doublings, parts: self.parts.clone(), ..Self::default() };
         for &beta in to.betas() {
             let between = Between::new(from, beta);
             out.step_size.push(between.width(|n| self.step_size[n]));
             out.reach.push(between.width(|n| self.reach[n]));
+            out.widening.push(between.width(|n| self.widening[n]));
             out.shapes.push(match [&self.shapes[between.lower], &self.shapes[between.lower + 1]] {
                 [Shape::Diagonal(a), Shape::Diagonal(b)] => {
                     let width = |j: usize| between.width(|n| if n == between.lower { a[j] } else { b[j] });

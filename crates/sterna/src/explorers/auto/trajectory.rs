@@ -4,7 +4,7 @@
 use super::AutoSizes;
 use crate::call::Call;
 use crate::explorer::Moved;
-use crate::fitted::Shape;
+use crate::fitted::{Mixture, Shape};
 use crate::lanes::{Kernel, Lanes, dispatch, exp, ln};
 use crate::path::Points;
 use crate::{Batch, Result};
@@ -14,6 +14,9 @@ pub(super) const SLOTS: usize = 3;
 
 /// How often a base step may be halved.
 const MOST_HALVINGS: i32 = 10 + AutoSizes::MOST_DOUBLINGS as i32;
+
+/// Share of moves that have the chain's own shape where the target has parts.
+const WHOLE: f64 = 0.125;
 
 /// Halvings up to which a trajectory is as long as at the base step, in more steps.
 const KEPT_LENGTH: i32 = 2;
@@ -92,6 +95,10 @@ struct Move {
     step: f64,
     /// How often that is the chain's own step, doubled.
     doublings: i32,
+    /// The part of the target whose shape it has; none for the chain's own.
+    part: Option<usize>,
+    /// log of the probability with which that part is chosen where the row is.
+    log_choice: f64,
     /// τ; infinite where the density is zero, from where any way leads on.
     bound: f64,
     /// log u of the Metropolis test.
@@ -141,6 +148,43 @@ pub(super) struct Memory {
     start: Particles,
     here: Particles,
     tried: Tried,
+    near: Near,
+}
+
+/// Which part of the target is chosen at a point.
+#[derive(Default)]
+struct Near {
+    choices: Vec<f64>,
+    standard: Vec<f64>,
+}
+
+impl Near {
+    /// The part that `uniform` chooses, with log of its probability.
+    fn choose(&mut self, parts: &Mixture, x: &[f64], uniform: f64) -> (usize, f64) {
+        self.find(parts, x);
+        let mut rest = uniform;
+        let chosen = self.choices.iter().position(|share| {
+            rest -= share;
+            rest < 0.0
+        });
+        // Rounding may leave a sliver above all of them.
+        let most =
+            (0..self.choices.len()).reduce(|a, b| if self.choices[b] > self.choices[a] { b } else { a });
+        let part = chosen.or(most).unwrap_or(0);
+        (part, dispatch(Log(self.choices[part])))
+    }
+
+    /// log of the probability with which a part is chosen.
+    fn log_choice(&mut self, parts: &Mixture, x: &[f64], part: usize) -> f64 {
+        self.find(parts, x);
+        dispatch(Log(self.choices[part]))
+    }
+
+    fn find(&mut self, parts: &Mixture, x: &[f64]) {
+        self.choices.resize(parts.components().len(), 0.0);
+        self.standard.resize(parts.components().len() * x.len(), 0.0);
+        parts.nearness(x, &mut self.choices, &mut self.standard);
+    }
 }
 
 /// A step that some of the rows try.
@@ -162,8 +206,11 @@ struct Leap<'a> {
 }
 
 impl Leap<'_> {
-    fn shape(&self, i: usize) -> &Shape {
-        &self.sizes.shapes[self.call.rows.chain[i]]
+    fn shape(&self, i: usize, part: Option<usize>) -> &Shape {
+        match (part, &self.sizes.parts) {
+            (Some(part), Some(parts)) => &parts.components()[part].shape,
+            _ => &self.sizes.shapes[self.call.rows.chain[i]],
+        }
     }
 }
 
@@ -196,12 +243,12 @@ impl Tried {
             momentum.copy_from_slice(from.momentum.row(i));
             kick(momentum, step, from.force.row(i));
             work.copy_from_slice(momentum);
-            leap.shape(i).apply(work);
+            leap.shape(i, moves[i].part).apply(work);
             there.points.x.row_mut(k).iter_mut().zip(&*work).for_each(|(x, v)| *x += step * v);
         }
         leap.call.path.evaluate(betas, &mut there.points)?;
         for (k, &i) in places.iter().enumerate() {
-            there.weigh(k, leap.shape(i));
+            there.weigh(k, leap.shape(i, moves[i].part));
             kick(there.momentum.row_mut(k), step(&moves[i]), there.force.row(k));
             there.measure(k);
         }
@@ -232,7 +279,7 @@ impl Memory {
         self.begin(&leap, points);
         self.search(&leap, moved)?;
         self.travel(&leap, moved)?;
-        self.decide(moved);
+        self.decide(&leap, moved);
         self.check_the_way_back(&leap, moved)?;
         for (moves, m) in moved.rows.iter_mut().zip(&self.moves) {
             moves.proposed += 1;
@@ -246,7 +293,7 @@ impl Memory {
 
     /// Draws all that is random.
     fn begin(&mut self, leap: &Leap, points: &Points) {
-        let (call, start) = (leap.call, &mut self.start);
+        let (call, start, near) = (leap.call, &mut self.start, &mut self.near);
         let (rows, dim) = (call.rows.len(), points.x.dim());
         let [momenta, uniforms, length] = [(); SLOTS].map(|()| call.slots.take());
         start.set_size(rows, dim);
@@ -262,14 +309,20 @@ impl Memory {
                 // What a score says there is of no use.
                 start.points.score.row_mut(i).fill(0.0);
             }
-            start.weigh(i, leap.shape(i));
             let mut stream = call.stream(uniforms, i);
             let [jitter, bound, accept, longer] = [(); 4].map(|()| stream.uniform());
             let chain = call.rows.chain[i];
-            let doublings = leap.sizes.doublings_of(longer);
+            let parts = leap.sizes.parts.as_ref().filter(|_| stream.uniform() >= WHOLE);
+            let chosen = parts.map(|parts| near.choose(parts, start.points.x.row(i), stream.uniform()));
+            let part = chosen.map(|(part, _)| part);
+            start.weigh(i, leap.shape(i, part));
+            let doublings = if part.is_none() { leap.sizes.doublings_of(longer) } else { 0 };
+            let unit = if part.is_none() { 1.0 } else { leap.sizes.widening[chain] };
             self.moves.push(Move {
-                step: leap.sizes.step_size[chain] * (0.8 + 0.4 * jitter) * 2f64.powi(doublings),
+                step: leap.sizes.step_size[chain] * unit * (0.8 + 0.4 * jitter) * 2f64.powi(doublings),
                 doublings,
+                part,
+                log_choice: chosen.map_or(0.0, |(_, log_choice)| log_choice),
                 bound: if nowhere { f64::INFINITY } else { -dispatch(Log(0.05 + 0.45 * bound)) },
                 log_uniform: dispatch(Log(accept)),
                 leaps: 1 + (share * leap.sizes.most_leaps(chain) as f64) as usize,
@@ -284,7 +337,7 @@ impl Memory {
 
     /// Halves steps until one changes energy little enough; it is the first of the trajectory.
     fn search(&mut self, leap: &Leap, moved: &mut Moved) -> Result<()> {
-        let Self { moves, start, here, tried } = self;
+        let Self { moves, start, here, tried, .. } = self;
         for halvings in 0..=MOST_HALVINGS {
             if !tried.choose(moves, |m| m.state == State::Searching) {
                 return Ok(());
@@ -331,13 +384,17 @@ impl Memory {
         Ok(())
     }
 
-    /// The Metropolis test, and that of the last step, which is the first of the way back.
-    fn decide(&mut self, moved: &mut Moved) {
-        for (i, m) in self.moves.iter_mut().enumerate().filter(|(_, m)| m.state == State::Moving) {
-            let log_ratio = self.here.log_joint[i] - m.log_joint;
+    /// The Metropolis test, and that of the last step, which is the first of the way back. Steps adapt to what energy alone says.
+    fn decide(&mut self, leap: &Leap, moved: &mut Moved) {
+        let Self { moves, here, near, .. } = self;
+        for (i, m) in moves.iter_mut().enumerate().filter(|(_, m)| m.state == State::Moving) {
+            let mut log_ratio = here.log_joint[i] - m.log_joint;
             let suits = m.last_error <= m.bound;
             if suits && m.halvings == 0 {
                 moved.rows[i].acceptance += dispatch(Exp(log_ratio.min(0.0)));
+            }
+            if let (Some(part), Some(parts)) = (m.part, &leap.sizes.parts) {
+                log_ratio += near.log_choice(parts, here.points.x.row(i), part) - m.log_choice;
             }
             if !suits || log_ratio.is_nan() || m.log_uniform >= log_ratio {
                 m.state = State::Staying;

@@ -151,14 +151,17 @@ fn a_rim_is_around_all_components_and_uneven_widths_are_told() {
         shape: Shape::of_covariance(&[width * width, 0.0, 0.0, 1.0], 2).unwrap(),
     };
     let two = Mixture::new(vec![component(-4.0, 1.0), component(4.0, 1.0)]).unwrap();
-    let rim = &two.with_rim().components()[2].clone();
+    let whole = two.with_rim();
+    let (twin, rim) = (&whole.components()[2], &whole.components()[4]);
+    assert_eq!((twin.weight, &twin.mean[..]), (0.5 * TWINS, &[-4.0, 0.0][..]));
+    assert!(near(&twin.shape.deviations(), &[4.0, 4.0], 1e-12));
     assert_eq!((rim.weight, &rim.mean[..]), (RIM, &[0.0, 0.0][..]));
     // Variances 1 + 4² and 1, twice as wide.
     let wanted = [2.0 * 17f64.sqrt(), 2.0];
     assert!(near(&rim.shape.deviations(), &wanted, 1e-12));
     let diagonal = |c: &Component| Component { shape: Shape::Diagonal(c.shape.deviations()), ..c.clone() };
     let apart = Mixture::new(two.components().iter().map(diagonal).collect()).unwrap().with_rim();
-    assert!(near(&apart.components()[2].shape.deviations(), &wanted, 1e-12));
+    assert!(near(&apart.components()[4].shape.deviations(), &wanted, 1e-12));
     let one = Mixture::normal(vec![0.0], Shape::Diagonal(vec![1.0])).unwrap();
     assert_eq!((one.with_rim(), one.doublings(), two.doublings()), (one.clone(), 0, 0));
     // Widths 1 and 2⁸, in one of two coordinates: on average 2² each, the wide one 2⁴.

@@ -27,6 +27,8 @@ pub enum Fault {
     NotTransposed,
     /// The bound follows the place.
     BoundByThePlace,
+    /// The part is chosen by the place, and no test knows.
+    PartByThePlace,
 }
 
 /// A row in motion.
@@ -34,6 +36,7 @@ pub enum Fault {
 struct Particle {
     points: Points,
     momentum: Vec<f64>,
+    part: Option<usize>,
 }
 
 impl Particle {
@@ -47,6 +50,19 @@ impl Plain {
         self.fault == Some(fault)
     }
 
+    /// How likely each part is to be chosen at a point.
+    fn choices(&self, parts: &Mixture, x: &[f64]) -> Vec<f64> {
+        let log = |c: &Component| {
+            let mut z: Vec<f64> = x.iter().zip(&c.mean).map(|(x, m)| x - m).collect();
+            c.shape.solve(&mut z);
+            0.5 * (c.weight.ln() - c.shape.log_volume() - 0.5 * z.iter().map(|z| z * z).sum::<f64>())
+        };
+        let logs: Vec<f64> = parts.components().iter().map(log).collect();
+        let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = logs.iter().map(|l| (l - top).exp()).sum();
+        logs.iter().map(|l| (l - top).exp() / sum).collect()
+    }
+
     fn kick(&self, shape: &Shape, particle: &mut Particle, step: f64) {
         let mut force = particle.points.score.row(0).to_vec();
         match self.fault {
@@ -57,7 +73,10 @@ impl Plain {
     }
 
     fn leap(&self, call: &Call, i: usize, from: &Particle, step: f64) -> Result<Particle> {
-        let shape = &self.auto.sizes.shapes[call.rows.chain[i]];
+        let shape = match (from.part, &self.auto.sizes.parts) {
+            (Some(part), Some(parts)) => &parts.components()[part].shape,
+            _ => &self.auto.sizes.shapes[call.rows.chain[i]],
+        };
         let mut to = from.clone();
         self.kick(shape, &mut to, step);
         let mut velocity = to.momentum.clone();
@@ -89,18 +108,31 @@ impl Plain {
         i: usize,
         start: &Particle,
         share: f64,
-        [jitter, bound, accept, longer]: [f64; 4],
+        [jitter, bound, accept, longer, whole, which]: [f64; 6],
     ) -> Result<Option<Particle>> {
         let chain = call.rows.chain[i];
         let (base, x) = (self.auto.sizes.step_size[chain], start.points.x.row(0)[0]);
         let most = (1.6 / base).round().clamp(1.0, 12.0);
         let mut leaps = 1 + (share * most) as usize;
         let many = f64::from(self.auto.sizes.doublings);
-        let mut doublings = if longer < 0.25 { ((1.0 - 4.0 * longer) * many).ceil() as i32 } else { 0 };
+        let parts = self.auto.sizes.parts.as_ref().filter(|_| whole >= 0.125);
+        let begun = parts.map(|parts| self.choices(parts, start.points.x.row(0)));
+        let mut start = start.clone();
+        start.part = begun.as_ref().map(|choices| {
+            let below = |part: &usize| choices[..=*part].iter().sum::<f64>() > which;
+            (0..choices.len()).find(below).expect("they sum to one")
+        });
+        let start = &start;
+        let mut doublings = if longer < 0.25 && start.part.is_none() {
+            ((1.0 - 4.0 * longer) * many).ceil() as i32
+        } else {
+            0
+        };
         if self.has(Fault::DoublingsByThePlace) && x > 0.0 {
             doublings = 2;
         }
-        let mut step = base * (0.8 + 0.4 * jitter) * 2f64.powi(doublings);
+        let unit = if start.part.is_some() { self.auto.sizes.widening[chain] } else { 1.0 };
+        let mut step = base * unit * (0.8 + 0.4 * jitter) * 2f64.powi(doublings);
         let mut bound = -ln(0.05 + 0.45 * bound);
         match self.fault {
             Some(Fault::StepByThePlace) => step *= if x > 0.0 { 1.0 } else { 0.6 },
@@ -118,7 +150,12 @@ impl Plain {
             here = next;
         }
         let sound_end = last_error <= bound || self.has(Fault::NoCheckOfTheLastStep);
-        let log_ratio = here.log_joint() - start.log_joint();
+        let mut log_ratio = here.log_joint() - start.log_joint();
+        if let (Some(parts), Some(begun), Some(part)) = (parts, &begun, start.part)
+            && !self.has(Fault::PartByThePlace)
+        {
+            log_ratio += ln(self.choices(parts, here.points.x.row(0))[part]) - ln(begun[part]);
+        }
         if !sound_end || ln(accept) >= log_ratio || log_ratio.is_nan() {
             return Ok(None);
         }
@@ -155,12 +192,12 @@ impl Explorer for Plain {
             let [momenta, uniforms, length] = [(); 3].map(|()| call.slots.take());
             let share = call.streams.row(length, call.iteration, 0).uniform();
             for (i, &row) in call.rows.row.iter().enumerate() {
-                let mut start = Particle { points: Points::default(), momentum: Vec::new() };
+                let mut start = Particle { points: Points::default(), momentum: Vec::new(), part: None };
                 start.points.gather(points, &[row]);
                 let mut noise = call.stream(momenta, i);
                 start.momentum = (0..points.x.dim()).map(|_| noise.normal()).collect();
                 let mut stream = call.stream(uniforms, i);
-                let drawn = [(); 4].map(|()| stream.uniform());
+                let drawn = [(); 6].map(|()| stream.uniform());
                 if let Some(end) = self.move_row(call, i, &start, share, drawn)? {
                     points.scatter(&[row], &end.points, |_| true);
                 }
