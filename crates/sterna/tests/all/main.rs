@@ -5,6 +5,7 @@ mod among;
 mod auto;
 mod bad_input;
 mod calibration;
+mod choice;
 mod closed_forms;
 mod common;
 mod engine;
