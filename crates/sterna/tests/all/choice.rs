@@ -127,7 +127,7 @@ fn where_there_is_nothing_to_gain_nothing_is_tried() {
     // It went on as plain sampling does, to the bit.
     let mut plain = Run::new(geometric(Normal::isotropic(4, 1.01)), settings()).unwrap();
     plain.complete().unwrap();
-    assert_eq!(plain.results(), run.results());
+    assert_eq!(format!("{:?}", plain.results()), format!("{:?}", run.results()));
     let short = Settings { iterations: 500, ..settings() };
     let (choice, _) = chosen(wells(), 1000.0, short);
     assert!(choice.reason.unwrap().contains("in 500 iterations"));
