@@ -25,10 +25,15 @@ TARGETS = {
 }
 
 
-@pytest.mark.parametrize("kind", TARGETS)
-def test_log_z(tmp_path, kind):
+# A choice must not bend what is estimated after it.
+CHOSEN = ["gmm", "dw4", "many-well", "normal", "banana"]
+
+
+@pytest.mark.parametrize(("kind", "swaps"), [(kind, "none") for kind in TARGETS] + [(kind, "auto") for kind in CHOSEN])
+def test_log_z(tmp_path, kind, swaps):
     def error_and_standard_error(seed):
         settings = dict(TARGETS[kind], target__kind=kind, chains__ensembles=1, run__iterations=20_000)
+        settings |= dict(accelerator__kind=swaps)
         found = summary(tmp_path / str(seed), seed=seed, **settings)["log_z"]
         return found["bar"] - found["truth"], found["standard_error"]
 
@@ -37,7 +42,7 @@ def test_log_z(tmp_path, kind):
     z = error / standard_error
     usual = np.sqrt((standard_error**2).mean())
     farthest = (np.abs(error) / np.maximum(standard_error, usual)).max()
-    print(f"\n{kind}: z-scores {z.mean():+.2f} ± {z.std(ddof=1):.2f}, largest error {farthest:.2f} standard errors")
+    print(f"\n{kind}, {swaps}: z-scores {z.mean():+.2f} ± {z.std(ddof=1):.2f}, largest error {farthest:.2f} standard errors")
     assert 0.8 < z.std(ddof=1) < 1.25
     assert np.abs(z[:40]).max() < 4
     assert farthest < 4.5

@@ -84,6 +84,7 @@ def cases():
         "fine-tuned": {"accelerator.kind": "cmcd", "training.fine_tune": 50, "training.loss": "log-variance"} | TRAINED,
         "together": {"accelerator.kind": "diffusion", "network.coordinates": "together"} | TRAINED,
         "thin": {"run.thin": 3},
+        "auto": {"accelerator.kind": "auto", "run.iterations": 6000},
     }.items():
         out[f"gmm-{name}"] = {"target.kind": "gmm"} | settings
     return out

@@ -12,7 +12,7 @@ use sterna_run::payoff::{BreakEven, Payoff, Seen};
 use sterna_run::report::format::{beside_error, count, number, percent, with_error};
 use sterna_run::reproduce::Outcome;
 use sterna_run::reproduce::page::Block;
-use sterna_run::summary::{Quantity, Summary};
+use sterna_run::summary::{ChoiceSummary, Quantity, Summary};
 
 /// What is known of a kind before it has its files.
 struct Known {
@@ -117,6 +117,9 @@ pub fn summary(summary: &Summary, folder: &Path) {
     println!("{}\n", paragraph(&began));
     println!("{}\n\n{}", terminal::show(&ladder(summary)), terminal::show(&key_numbers(summary)));
     quantities(summary);
+    if let Some(choice) = &summary.choice {
+        chosen(choice);
+    }
     if let (Some(payoff), Some(break_even)) = (&summary.cost.payoff, &summary.cost.break_even) {
         comparison(payoff, break_even);
     }
@@ -274,6 +277,19 @@ fn key_numbers(summary: &Summary) -> Table {
     );
     align_right(&mut numbers, 1..2);
     numbers
+}
+
+/// What was weighed, where the program was to choose what carries swaps.
+fn chosen(choice: &ChoiceSummary) {
+    if !choice.weighed.is_empty() {
+        let mut rows = table(&ChoiceSummary::COLUMNS);
+        choice.rows().into_iter().for_each(|row| {
+            rows.add_row(row);
+        });
+        align_right(&mut rows, 1..6);
+        println!("\n{}", terminal::show(&rows));
+    }
+    println!("{}{}", if choice.weighed.is_empty() { "\n" } else { "" }, paragraph(&choice.sentence()));
 }
 
 /// When the accelerator pays.

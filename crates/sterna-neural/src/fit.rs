@@ -42,6 +42,8 @@ pub struct Training {
     pub compute: Compute,
     /// Whether pairs that do better without the transport are swapped plainly.
     pub guard: bool,
+    /// Whether its end is judged on held-out samples, which asks the target: somebody else may do so.
+    pub judges: bool,
 }
 
 impl Default for Training {
@@ -58,6 +60,7 @@ impl Default for Training {
             threads: 1,
             compute: Compute::Cpu,
             guard: true,
+            judges: true,
         }
     }
 }

@@ -65,9 +65,10 @@ impl Split {
 
     /// Other samples at another schedule, with all else as it was.
     pub fn with_samples(&self, schedule: Schedule, samples: Vec<Batch>) -> Collected {
-        let Collected { round, local_barrier, local_variance, .. } = &*self.collected;
+        let Collected { round, local_barrier, local_variance, prospect, .. } = &*self.collected;
         let (local_barrier, local_variance) = (local_barrier.clone(), local_variance.clone());
-        Collected { round: *round, schedule, samples, local_barrier, local_variance }
+        let prospect = prospect.clone();
+        Collected { round: *round, schedule, samples, local_barrier, local_variance, prospect }
     }
 
     /// The training samples of the target chain.
@@ -106,6 +107,9 @@ pub(crate) fn guard(
     report: &mut FitReport,
 ) -> sterna::Result<Arc<dyn Accelerator>> {
     report.seen = Seen::new(&split.trained_on_target());
+    if !training.judges {
+        return Ok(accelerator);
+    }
     let ours = rejection_rates(&*accelerator, path, split, training.seed)?;
     let plain = rejection_rates(&Identity, path, split, training.seed)?;
     let judge = |(&rejection, &plain_rejection): (&f64, &f64)| PairReport {

@@ -43,6 +43,7 @@ mod training;
 mod transport;
 mod trial;
 pub mod weights;
+mod work;
 
 pub use additive::{Additive, AdditiveDrift, AdditiveDriftConfig};
 pub use compute::{Compute, Opened, Precision};
@@ -68,7 +69,7 @@ pub use optimiser::{Adam, AdamConfig, AdamStep, CHUNK, Decay, Progress, StepRepo
 pub use parameters::{Init, Layout, Parameters, Slot};
 pub use particles::Particles;
 pub use real::Real;
-pub use realnvp::{RealNvp, RealNvpConfig};
+pub use realnvp::{RealNvp, RealNvpConfig, Route};
 pub use recipe::{Field as BatchField, HostBatches, PairChoice, Recipe, Way};
 pub use runner::Runner;
 pub use stand_in::with_stand_in;
@@ -79,3 +80,4 @@ pub use train_flow::{FlowDescription, FlowSize, TrainFlow};
 pub use training::{Trainer, TrainingState, TrainingStreams};
 pub use transport::{DriftNetwork, NeuralDrift, NeuralEnergyModel, NeuralFlow};
 pub use trial::{Candidate, Trial};
+pub use work::multiply_adds;

@@ -27,6 +27,9 @@ pub enum Loss {
     ForwardKl,
     /// KL of backward from forward paths: samples of the upper chain only.
     ReverseKl,
+    /// −log of the density that a flow through a common base has at the samples of each chain (flows only): maximum
+    /// likelihood, which asks the target nothing.
+    Likelihood,
     /// Variance of log-weights over both directions, on paths that no derivative sees (controlled
     /// diffusions only): needs the target's score, not its derivatives.
     LogVariance,
@@ -286,6 +289,7 @@ impl CmcdNetwork {
                 let offset = rows.which.matmul(self.log_ratio.record(graph));
                 (log_weight - offset).square().mean_rows()
             }
+            Loss::Likelihood => unreachable!("refused where a training begins"),
         }
     }
 
@@ -367,9 +371,19 @@ impl CmcdNetwork {
 /// Refuses a loss that a flow does not have.
 pub(crate) fn check_flow_loss(loss: Loss) -> Result<()> {
     if loss == Loss::LogVariance {
-        let reason =
-            "belongs to controlled diffusions; flows have \"skl\", \"forward-kl\" and \"reverse-kl\"";
+        let reason = "belongs to controlled diffusions; flows have \"skl\", \"likelihood\", \"forward-kl\" and \"reverse-kl\"";
         return Err(crate::Error::Config { field: "training.loss", value: "log-variance".into(), reason });
     }
     Ok(())
+}
+
+/// A controlled diffusion has no density of its own at a sample.
+pub(crate) fn refuse_likelihood(loss: Loss) -> Result<()> {
+    match loss {
+        Loss::Likelihood => {
+            let reason = "belongs to flows: a controlled diffusion has no density at a sample";
+            Err(crate::Error::Config { field: "training.loss", value: "likelihood".into(), reason })
+        }
+        _ => Ok(()),
+    }
 }

@@ -109,6 +109,24 @@ impl PairFit {
         &*self.path
     }
 
+    /// The same with a training of so many steps, which others judge. Slices of one training draw other batches each.
+    pub fn slice(&self, steps: u64) -> Self {
+        let seed = self.training.seed ^ steps.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let training =
+            Training { steps, seed, fine_tune: 0, guard: false, judges: false, ..self.training.clone() };
+        Self { training, ..self.clone() }
+    }
+
+    /// Journeys of a step, in each direction.
+    pub fn batch(&self) -> usize {
+        self.training.batch
+    }
+
+    /// What training makes small.
+    pub fn loss(&self) -> Loss {
+        self.training.loss
+    }
+
     /// The same for another path to the target.
     pub fn on(&self, path: &Arc<dyn AnnealingPath>) -> Self {
         Self { path: path.clone(), ..self.clone() }

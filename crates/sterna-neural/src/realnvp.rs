@@ -34,6 +34,30 @@ pub struct RealNvpConfig {
     pub max_log_scale: f64,
     /// Features of the pair.
     pub conditioning: Conditioning,
+    /// How points get from one chain of a pair to the other.
+    #[serde(default, skip_serializing_if = "Route::is_direct")]
+    pub route: Route,
+}
+
+/// How a flow carries points from one chain to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// By one map for the pair.
+    #[default]
+    Direct,
+    /// Down to a base that all chains share, N(0, I), and up again: each chain has a map of its own, which can be fitted to
+    /// its samples alone. The base is the law of the first chain, whose map is the identity.
+    ThroughReference,
+    /// The same where the first chain has another law, and a map like all others.
+    ThroughBase,
+}
+
+impl Route {
+    /// Whether pairs have a map.
+    pub fn is_direct(&self) -> bool {
+        *self == Self::Direct
+    }
 }
 
 impl RealNvpConfig {
@@ -43,7 +67,8 @@ impl RealNvpConfig {
     /// If the schedule does not rise from 0 to 1.
     pub fn paper(dim: usize, schedule: &[f64]) -> Result<Self> {
         let conditioning = Conditioning::new(schedule)?;
-        Ok(Self { dim, layers: 20, hidden: Hidden::new(2, 128), max_log_scale: 2.0, conditioning })
+        let (hidden, route) = (Hidden::new(2, 128), Route::Direct);
+        Ok(Self { dim, layers: 20, hidden, max_log_scale: 2.0, conditioning, route })
     }
 
     /// For CPUs: 8 layers with 2-layer MLPs of 64.
@@ -119,7 +144,37 @@ impl RealNvp {
 
     /// Records T(x) and log|det ∂T/∂x|.
     pub fn record<'g>(&self, conditions: &Conditions<'g>, x: Value<'g>) -> (Value<'g>, Value<'g>) {
-        let (features, span) = self.recorded_conditions(conditions);
+        match self.config.route {
+            Route::Direct => self.up(self.of_pair(conditions), x),
+            _ => self.through_base(conditions.lower, conditions.upper, x),
+        }
+    }
+
+    /// Records T⁻¹(y) and log|det ∂T⁻¹/∂y|.
+    pub fn record_inverse<'g>(&self, conditions: &Conditions<'g>, y: Value<'g>) -> (Value<'g>, Value<'g>) {
+        match self.config.route {
+            Route::Direct => self.down(self.of_pair(conditions), y),
+            _ => self.through_base(conditions.upper, conditions.lower, y),
+        }
+    }
+
+    /// Records −log of the density that the map of each row's chain makes of the base, but for a constant.
+    ///
+    /// # Panics
+    /// Where pairs have a map, not chains.
+    pub fn record_surprise<'g>(&self, beta: Value<'g>, x: Value<'g>) -> Value<'g> {
+        assert!(!self.config.route.is_direct(), "chains without maps have no densities");
+        let (z, log_det) = self.down(self.of_chain(beta), x);
+        z.dot(z) * 0.5 - log_det
+    }
+
+    fn through_base<'g>(&self, from: Value<'g>, to: Value<'g>, x: Value<'g>) -> (Value<'g>, Value<'g>) {
+        let (z, down) = self.down(self.of_chain(from), x);
+        let (y, up) = self.up(self.of_chain(to), z);
+        (y, down + up)
+    }
+
+    fn up<'g>(&self, (features, span): Features<'g>, x: Value<'g>) -> (Value<'g>, Value<'g>) {
         let (mut y, mut log_det) = (x, x.graph().scalar(0.0).broadcast(x.slice(0, 1).shape()));
         for i in 0..self.networks.len() {
             let (scale, shift) = self.scale_and_shift(i, features, span, y);
@@ -129,9 +184,7 @@ impl RealNvp {
         (y, log_det)
     }
 
-    /// Records T⁻¹(y) and log|det ∂T⁻¹/∂y|.
-    pub fn record_inverse<'g>(&self, conditions: &Conditions<'g>, y: Value<'g>) -> (Value<'g>, Value<'g>) {
-        let (features, span) = self.recorded_conditions(conditions);
+    fn down<'g>(&self, (features, span): Features<'g>, y: Value<'g>) -> (Value<'g>, Value<'g>) {
         let (mut x, mut log_det) = (y, y.graph().scalar(0.0).broadcast(y.slice(0, 1).shape()));
         for i in (0..self.networks.len()).rev() {
             // The kept coordinates are the same before and after, hence scale and shift too.
@@ -142,9 +195,28 @@ impl RealNvp {
         (x, log_det)
     }
 
-    fn recorded_conditions<'g>(&self, conditions: &Conditions<'g>) -> (Value<'g>, Value<'g>) {
+    fn of_pair<'g>(&self, conditions: &Conditions<'g>) -> Features<'g> {
         let conditions = Conditions { time: None, ..*conditions };
         let conditioning = &self.config.conditioning;
         (conditioning.record(&conditions), conditioning.span(&conditions))
     }
+
+    /// A chain is told by its place alone; the map grows to its full size before the second one.
+    fn of_chain<'g>(&self, beta: Value<'g>) -> Features<'g> {
+        let conditioning = &self.config.conditioning;
+        let place = Conditions { lower: beta, upper: beta, time: None };
+        let start = beta.graph().scalar(0.0).broadcast(beta.shape());
+        let chains = conditioning.span(&Conditions { lower: start, upper: beta, time: None });
+        let size = match self.config.route {
+            Route::ThroughReference => {
+                let beyond = chains - 1.0;
+                chains - beyond * beyond.step()
+            }
+            _ => start + 1.0,
+        };
+        (conditioning.record(&place), size)
+    }
 }
+
+/// What networks are told of a pair or a chain, and what their outputs are multiplied with.
+type Features<'g> = (Value<'g>, Value<'g>);

@@ -188,6 +188,7 @@ mod tests {
         let make = |training: Training| Ok(Failing { most: if on_cores(&training) { 10 } else { 4 }, with });
         let collected = Collected {
             round: 0,
+            prospect: Default::default(),
             schedule: Schedule::uniform(2),
             samples: vec![],
             local_barrier: vec![],

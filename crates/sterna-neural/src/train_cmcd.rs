@@ -17,7 +17,7 @@ use crate::fit::{Training, into_library};
 use crate::framing::{frame_of, seen_from, steepest};
 use crate::graph::{Graph, Value};
 use crate::graph_path::GraphPath;
-use crate::losses::{CmcdInputs, CmcdNetwork, Loss};
+use crate::losses::{CmcdInputs, CmcdNetwork, Loss, refuse_likelihood};
 use crate::mlp::{Hidden, MlpDriftConfig};
 use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, one_way, stored};
 use crate::parameters::{Layout, Parameters};
@@ -105,6 +105,7 @@ impl TrainCmcd {
         training: Training,
     ) -> Result<Self> {
         training.check()?;
+        refuse_likelihood(training.loss)?;
         let wrong = |field, value: String, reason| Err(Error::Config { field, value, reason });
         if size.steps == 0 {
             return wrong("accelerator.steps", "0".into(), "a controlled diffusion needs at least one step");

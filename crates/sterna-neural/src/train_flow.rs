@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, partly_plain};
+use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, InSlices, partly_plain};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::FlowAccelerator;
 use sterna::frame::Frame;
@@ -20,11 +20,12 @@ use crate::losses::{Loss, check_flow_loss, flow_divergences, patient_divergence,
 use crate::mlp::Hidden;
 use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, one_way, stored};
 use crate::parameters::{Layout, Parameters};
-use crate::realnvp::{RealNvp, RealNvpConfig};
+use crate::realnvp::{RealNvp, RealNvpConfig, Route};
 use crate::recipe::{Field, PairChoice, Way};
 use crate::target::GraphTarget;
 use crate::transport::NeuralFlow;
 use crate::weights::{NetworkConfig, Stored, from_bytes};
+use crate::work::multiply_adds;
 
 /// Size of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,15 +89,41 @@ impl TrainFlow {
         training.check()?;
         check_flow_loss(training.loss)?;
         // What a network cannot be is known before anything is sampled.
-        config(&*target, size, &[0.0, 1.0])?.build(&mut Layout::new(), "flow")?;
+        config(&*target, size, &[0.0, 1.0], Route::Direct)?.build(&mut Layout::new(), "flow")?;
         Ok(Self { fit: PairFit::new(path, target, training)?, size })
     }
 }
 
-fn config(target: &dyn GraphTarget, size: FlowSize, schedule: &[f64]) -> Result<RealNvpConfig> {
+fn config(target: &dyn GraphTarget, size: FlowSize, schedule: &[f64], route: Route) -> Result<RealNvpConfig> {
     let FlowSize { layers, hidden } = size;
     let conditioning = Conditioning::new(schedule)?;
-    Ok(RealNvpConfig { dim: target.dim(), layers, hidden, max_log_scale: 2.0, conditioning })
+    Ok(RealNvpConfig { dim: target.dim(), layers, hidden, max_log_scale: 2.0, conditioning, route })
+}
+
+impl TrainFlow {
+    /// Multiply-adds of a journey, and of a step of training: a way back costs twice a way there.
+    pub fn work(&self) -> Result<(f64, f64)> {
+        let route = if self.fit.loss() == Loss::Likelihood { Route::ThroughBase } else { Route::Direct };
+        let config = config(self.fit.target(), self.size, &[0.0, 0.5, 1.0], route)?;
+        let network = config.build(&mut Layout::new(), "flow")?;
+        let dim = network.dim();
+        let journey = multiply_adds(dim + 2, |x| {
+            let conditions = Conditions { lower: x.slice(dim, 1), upper: x.slice(dim + 1, 1), time: None };
+            let (y, log_det) = network.record(&conditions, x.slice(0, dim));
+            vec![y, log_det]
+        });
+        Ok((journey, 3.0 * journey * self.fit.batch() as f64))
+    }
+}
+
+impl InSlices for TrainFlow {
+    fn slice(&self, steps: u64) -> sterna::Result<Arc<dyn Fit>> {
+        Ok(Arc::new(Self { fit: self.fit.slice(steps), size: self.size }))
+    }
+
+    fn on(&self, path: &Arc<dyn AnnealingPath>) -> Arc<dyn InSlices> {
+        Arc::new(Self { fit: self.fit.on(path), size: self.size })
+    }
 }
 
 impl Fit for TrainFlow {
@@ -132,13 +159,18 @@ impl FlowDescription {
 
 impl TrainFlow {
     fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
-        let config = config(self.fit.target(), self.size, collected.schedule.betas())?;
-        let mut layout = Layout::new();
         let stored = stored::<FlowDescription>(earlier)?;
         let frame = match &stored {
             Some(stored) => stored.description.frame.clone(),
             None => frame_of(self.fit.path(), &collected, false)?.map(|frame| (*frame).clone()),
         };
+        let route = match (self.fit.loss(), &frame) {
+            (Loss::Likelihood, None) => Route::ThroughReference,
+            (Loss::Likelihood, Some(_)) => Route::ThroughBase,
+            _ => Route::Direct,
+        };
+        let config = config(self.fit.target(), self.size, collected.schedule.betas(), route)?;
+        let mut layout = Layout::new();
         let network = TrainedFlow { network: config.build(&mut layout, "flow")?, config, frame };
         self.fit.begin(network, layout, collected, earlier, stored.as_ref())
     }
@@ -149,6 +181,14 @@ fn record<'g>(graph: &'g Graph, network: &RealNvp, path: &GraphPath) -> [Value<'
     let conditions = Conditions::pair_inputs(graph);
     let [lower, upper] = ["x_lower", "x_upper"].map(|name| graph.input(name, network.dim()));
     flow_divergences(network, path, &conditions, lower, upper)
+}
+
+/// The mean surprise at samples of both chains.
+fn surprise<'g>(graph: &'g Graph, network: &RealNvp) -> Value<'g> {
+    let conditions = Conditions::pair_inputs(graph);
+    let [lower, upper] = ["x_lower", "x_upper"].map(|name| graph.input(name, network.dim()));
+    let at = |beta, x| network.record_surprise(beta, x);
+    ((at(conditions.lower, lower) + at(conditions.upper, upper)) * 0.5).mean_rows()
 }
 
 /// The flow in f64, so that the way back is exact to rounding.
@@ -173,6 +213,9 @@ impl PairNetwork for TrainedFlow {
     }
 
     fn loss<'g>(&self, graph: &'g Graph, path: &GraphPath, loss: Loss) -> Value<'g> {
+        if loss == Loss::Likelihood {
+            return surprise(graph, &self.network);
+        }
         let [up, down] = record(graph, &self.network, path);
         match loss {
             Loss::ForwardKl => up.mean_rows(),
@@ -204,6 +247,9 @@ impl PairNetwork for TrainedFlow {
     fn cost(&self, path: &GraphPath, journeys: usize, loss: Option<Loss>) -> (u64, u64) {
         let directions = if one_way(loss).is_some() { 1 } else { 2 };
         let journeys = (journeys * directions) as u64;
+        if loss == Some(Loss::Likelihood) {
+            return (0, journeys);
+        }
         ((2 + path.score_evaluations()) * journeys, journeys)
     }
 

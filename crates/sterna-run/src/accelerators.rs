@@ -1,6 +1,7 @@
 //! `[accelerator]`: what carries the proposals of swaps, one file for each kind.
 
 mod affine;
+mod auto;
 mod cmcd;
 mod diffusion;
 mod flow;
@@ -11,6 +12,7 @@ mod none;
 mod scaling;
 
 pub use affine::{Affine, Covariance};
+pub use auto::{Auto, MOST_FULL};
 pub use cmcd::{Cmcd, DriftChoice};
 pub use diffusion::{Diffusion, ScoreChoice};
 pub use flow::Flow;
@@ -123,6 +125,8 @@ kinds! {
     pub enum AcceleratorKind: dyn Kind, by default None {
         /// Plain swaps.
         None(NoAccelerator) = "none",
+        /// What pays, pair by pair.
+        Auto(Auto) = "auto",
         /// Molecules: displacements scaled by the root of the temperatures' ratio.
         Scaling(Scaling) = "scaling",
         /// Means and covariances are matched.

@@ -172,6 +172,7 @@ fn collected() -> Arc<Collected> {
     };
     Arc::new(Collected {
         round: 0,
+        prospect: Default::default(),
         samples: betas.iter().enumerate().map(of_chain).collect(),
         local_barrier: vec![8.0; CHAINS],
         local_variance: Batch::from_vec(DIM, vec![0.01; CHAINS * DIM]),

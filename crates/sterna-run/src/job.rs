@@ -25,6 +25,7 @@ use crate::error::JobError;
 use crate::molecules;
 use crate::problem::Problem;
 use crate::progress::Goals;
+use crate::spread::Spread;
 use crate::summary::{Summary, Times};
 use crate::trial;
 use before::Before;
@@ -239,6 +240,8 @@ impl Job {
     ) -> Result<Self, JobError> {
         check_names(problem.value_count(), &problem.parameters, &problem.observables).map_err(bad_names)?;
         let config = config.settled(&problem)?;
+        let ladders = threads::own_ladders(&problem, &config);
+        problem.target = Arc::new(Spread::new(problem.target, ladders));
         let mut probe = config.clone();
         if work::needs_pilot(&probe) {
             probe.chains.count = work::PILOT;

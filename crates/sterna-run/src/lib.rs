@@ -31,6 +31,7 @@ pub mod progress;
 pub mod references;
 pub mod report;
 pub mod reproduce;
+mod spread;
 pub mod stan;
 pub mod starter;
 pub mod summary;

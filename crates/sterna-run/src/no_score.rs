@@ -25,12 +25,15 @@ pub(crate) fn check(config: &Config) -> Result<(), JobError> {
     }
     if !matches!(
         config.accelerator,
-        AcceleratorKind::None(_) | AcceleratorKind::Affine(_) | AcceleratorKind::Flow(_)
+        AcceleratorKind::None(_)
+            | AcceleratorKind::Auto(_)
+            | AcceleratorKind::Affine(_)
+            | AcceleratorKind::Flow(_)
     ) {
         return refused(
             "accelerator.kind",
             config.accelerator.kind(),
-            "its losses follow the score all along a path: \"flow\", \"affine\" and \"none\" need none",
+            "its losses follow the score all along a path: \"auto\", \"flow\", \"affine\" and \"none\" need none",
         );
     }
     Ok(())

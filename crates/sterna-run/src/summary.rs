@@ -1,5 +1,6 @@
 //! `summary.json`: what a run found. The file, the terminal, the report and the verdict all read this one type.
 
+mod choice;
 mod cost;
 mod quantity;
 mod reference;
@@ -7,6 +8,7 @@ mod setup;
 mod swaps;
 mod target_chain;
 
+pub use choice::{ChoiceSummary, WeighedWay};
 pub use cost::{Cost, Evaluations, Spent, Stages, Stopwatch, Time, Times, Training};
 pub use quantity::{Quantity, Ranks, WorstMixing};
 pub(crate) use quantity::{UNNAMED, heights};
@@ -105,6 +107,9 @@ pub struct Summary {
     pub cost: Cost,
     /// What training did, where a network was trained.
     pub training: Option<Training>,
+    /// What was weighed, where the program was to choose what carries swaps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<ChoiceSummary>,
     /// What chemists look at, where the target is a molecule.
     pub molecule: Option<Molecule>,
     /// What a user should know.
@@ -207,6 +212,7 @@ impl Summary {
             moves: Moves::of(run, &results, findings.said(&results)),
             cost: Cost::of(about, &setup, run, &results, times).with_last_look(findings.seen),
             training: Training::report(run).map(Training::of),
+            choice: run.fit_report().and_then(|report| report.choice.as_ref()).map(ChoiceSummary::of),
             molecule,
             alarms,
             setup,

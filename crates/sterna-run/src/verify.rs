@@ -4,7 +4,7 @@
 //! came from; and for every pair the path weights must satisfy Crooks' relation: whatever bounded a,
 //! E_P[σ(l − c) a] = E_Q[σ(c − l) a], with l the log-weight of a path and c = log Zₙ/Zₙ₋₁.
 
-use crate::accelerators::{self, Plan};
+use crate::accelerators::{self, AcceleratorKind, Plan};
 use crate::alarms::Code;
 use crate::config::Config;
 use crate::error::JobError;
@@ -49,8 +49,10 @@ pub fn verify_watched(problem: &Problem, config: &Config, watch: &mut Watch) -> 
     }
     let mut config = resolve_chains(problem, &config, &plan.path)?;
     config.chains.ensembles = COPIES;
-    // It ends where sampling would begin: no room is needed for that.
-    config.run.iterations = config.run.thin;
+    // It ends where sampling would begin: no room is needed for that, unless the choice of a transport looks ahead to it.
+    if !matches!(config.accelerator, AcceleratorKind::Auto(_)) {
+        config.run.iterations = config.run.thin;
+    }
     verify_tuned(problem, plan, config.settings(problem)?, watch).map_err(|error| match error {
         JobError::Sampler(error) => no_start(error, problem),
         other => other,
@@ -464,6 +466,7 @@ pub fn combinations() -> Vec<String> {
             add("kind = \"cmcd\"\ndrift = \"exact\"\nsteps = 3");
         }
         if matches!(kind, "gmm" | "normal") {
+            add("kind = \"auto\"");
             for (steps, integrator) in
                 [(0, "exponential"), (1, "exponential"), (3, "exponential"), (2, "euler")]
             {

@@ -1,7 +1,9 @@
 //! How a run comes by its accelerator: none, one given from the start, or one fitted to samples.
 
+mod choice;
 mod guarded;
 
+pub use choice::{Candidate, Choice, Choose, InSlices, PLAIN, Prospect, Trainee, Weighed};
 pub use guarded::{Guarded, JUDGES, judged_rejections, partly_plain};
 
 use crate::accelerator::Accelerator;
@@ -71,6 +73,16 @@ pub struct Collected {
     pub local_barrier: Vec<f64>,
     /// 1/E(score²) of each coordinate on each chain: its local variance.
     pub local_variance: Batch,
+    /// What swaps cost and brought meanwhile, and how long the run is to go on.
+    pub prospect: Prospect,
+}
+
+/// Whether a fit is worth its samples.
+pub enum Attempt {
+    /// Collects so many iterations.
+    Collect(u64),
+    /// Leaves it at this, without samples.
+    Leave(Box<Fitted>),
 }
 
 /// Makes an accelerator from samples, step by step. It remembers nothing: all that a fit knows is in the
@@ -87,11 +99,26 @@ pub trait Fit: Send + Sync {
         true
     }
 
+    /// Iterations of which samples are worth collecting, at most so many: asked at the end of tuning, on its schedule.
+    fn collects(&self, most: u64, _schedule: &Schedule, _prospect: &Prospect) -> Attempt {
+        Attempt::Collect(most)
+    }
+
     /// Begins a fit; `earlier` is what the round before made of its own samples.
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>>;
 
     /// What a finished fit made, again from its record. The report comes back empty.
     fn rebuild(&self, record: &[u8]) -> Result<Fitted>;
+
+    /// Whether what burn-in shows of its swaps may change it once more.
+    fn looks_again(&self) -> bool {
+        false
+    }
+
+    /// What it made, but with plain swaps on these pairs, where that is another thing.
+    fn plain_on(&self, _fitted: &Fitted, _pairs: &[bool]) -> Result<Option<Fitted>> {
+        Ok(None)
+    }
 }
 
 /// A fit under way.
@@ -154,6 +181,8 @@ pub struct FitReport {
     pub network_evaluations: u64,
     /// What a person should know: a short name, and what was seen.
     pub alarms: Vec<(String, String)>,
+    /// What was weighed, where there was a choice.
+    pub choice: Option<Choice>,
 }
 
 /// Rejection rates of a pair on samples that the fit did not see.

@@ -83,6 +83,11 @@ impl Legs {
         self.every
     }
 
+    /// How often a pair of the first leg is proposed in two iterations: twice where it is alone.
+    pub fn turns(&self) -> u64 {
+        if self.alone > 0 { 2 } else { 1 }
+    }
+
     /// Number of legs.
     pub fn count(&self) -> usize {
         if self.target + 1 < self.chains { 2 } else { 1 }

@@ -131,6 +131,15 @@ impl Counts {
             .collect()
     }
 
+    /// Swaps of each pair that were proposed.
+    pub fn swaps<'a>(counts: impl Iterator<Item = &'a Counts> + Clone, chains: usize) -> Vec<u64> {
+        let of = |pair: usize| {
+            let each = counts.clone().flat_map(move |c| c.pairs.iter().skip(pair).step_by(chains - 1));
+            each.map(|pair| pair.proposed).sum()
+        };
+        (0..chains - 1).map(of).collect()
+    }
+
     /// Rejection rate of each pair by the tanh estimator, over the given ladders.
     pub fn rejection_rates<'a>(counts: impl Iterator<Item = &'a Counts> + Clone, chains: usize) -> Vec<f64> {
         (0..chains - 1)

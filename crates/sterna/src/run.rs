@@ -142,7 +142,7 @@ impl Run {
         let total = match stage {
             Stage::Climbing => 1,
             Stage::Tuning(round) | Stage::Retuning(round) => self.settings.round(round).0,
-            Stage::Collecting => self.settings.collect << self.fits.done,
+            Stage::Collecting => self.fits.collect,
             Stage::Fitting => {
                 let (done, total) = self.fits.under_way.as_ref().map_or((0, 0), |(_, fit)| fit.progress());
                 return (stage, done, total);
@@ -164,8 +164,10 @@ impl Run {
 
     /// Goes on by at most `most` iterations of the present stage; to the next change at the latest.
     pub fn advance(&mut self, most: u64) -> Result<()> {
+        let before = Asked::by(&*self.ladder.sampler.path);
         if let Some((_, fitting)) = &mut self.fits.under_way {
             fitting.advance(most)?;
+            self.count_as_first(before)?;
             return self.change();
         }
         if self.progress.stage == Stage::Climbing {
@@ -179,8 +181,11 @@ impl Run {
         if self.has_engine()? {
             self.advance_by_engine(done, block)?;
         } else {
-            let before = Asked::by(&*self.ladder.sampler.path);
-            self.ladder.advance(self.progress.stage, self.reference.is_some(), done, block)?;
+            let records = match self.progress.stage {
+                Stage::BurnIn => self.watches_burn_in(),
+                _ => self.reference.is_some(),
+            };
+            self.ladder.advance(self.progress.stage, records, done, block)?;
             self.unsaid.add_since(before, &*self.ladder.sampler.path);
         }
         if block == next {
@@ -236,7 +241,10 @@ impl Run {
                 self.enter(Stage::Fitting);
             }
             Stage::Fitting if done == total => self.finish_fit()?,
-            Stage::BurnIn if done == total => self.enter(Stage::Sampling),
+            Stage::BurnIn if done == total => {
+                self.look_again()?;
+                self.enter(Stage::Sampling);
+            }
             Stage::BurnIn if done == total / 2 && self.reference.is_none() => self.ladder.free_stranded()?,
             Stage::Sampling => {
                 if let Some(reason) = self.ends_on_all(done)? {
@@ -258,11 +266,13 @@ impl Run {
             Stage::Collecting if !matches!(self.acceleration, Acceleration::Fitted(_)) => {
                 return self.enter(Stage::BurnIn);
             }
+            Stage::Collecting if self.leaves_fit() => return self.enter(Stage::BurnIn),
             Stage::Retuning(round) if round >= self.settings.rounds => return self.enter_after_fit(),
             Stage::BurnIn if self.settings.burn_in == 0 => return self.enter(Stage::Sampling),
             stage => stage,
         };
         self.progress.stage_iterations = 0;
+        self.progress.before_stage = (self.asked(), self.round_trips());
         if stage == Stage::Collecting && self.fits.done == 0 {
             self.begin_plain_stage();
         }

@@ -49,6 +49,7 @@ fn lesson<T: Target + GraphTarget + 'static>(target: T, spread: f64) -> Diffusio
     samples.as_mut_slice().iter_mut().for_each(|x| *x *= spread);
     let collected = Arc::new(Collected {
         round: 0,
+        prospect: Default::default(),
         schedule: Schedule::new(vec![0.0, 1.0]).unwrap(),
         samples: vec![samples.clone(), samples],
         local_barrier: vec![1.0; 2],

@@ -358,6 +358,7 @@ fn collected(dim: usize, variance: f64, of_chain: impl Fn(usize) -> Batch) -> Ar
     let chains = SCHEDULE.len();
     Arc::new(Collected {
         round: 0,
+        prospect: Default::default(),
         schedule: Schedule::new(SCHEDULE.to_vec()).unwrap(),
         samples: (0..chains).map(of_chain).collect(),
         local_barrier: vec![1.0; chains],

@@ -367,6 +367,7 @@ fn collected() -> Arc<Collected> {
     let samples = (0..4).map(|c| Batch::from_vec(2, numbers(400, c, 1.0 / (1.0 + c as f64), 0.0))).collect();
     Arc::new(Collected {
         round: 0,
+        prospect: Default::default(),
         schedule: Schedule::new(SCHEDULE.to_vec()).unwrap(),
         samples,
         local_barrier: vec![1.0; 4],

@@ -75,6 +75,7 @@ pub(super) fn training(config: &Config, steps: u64) -> Training {
         threads: rayon::current_num_threads(),
         compute: t.device.compute(t.precision, t.fallback),
         guard: t.guard,
+        judges: true,
     }
 }
 

@@ -1,6 +1,7 @@
 //! How much memory a run would take at most: what is beyond all bounds is refused before anything is written.
 
 use super::Config;
+use crate::accelerators::MOST_FULL;
 use crate::error::JobError;
 use crate::problem::Problem;
 use crate::references::Components;
@@ -139,6 +140,7 @@ fn covariances(config: &Config, problem: &Problem, settings: &Settings) -> Optio
         }
         _ => match &config.accelerator {
             super::AcceleratorKind::Affine(affine) if affine.is_full() => settings.chains,
+            super::AcceleratorKind::Auto(_) if problem.dim() <= MOST_FULL => settings.chains,
             _ => return None,
         },
     };

@@ -19,6 +19,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+use sterna::acceleration::Fitted;
 use sterna::records::Draws;
 use sterna::run::Stage;
 
@@ -90,7 +91,7 @@ impl<'a> Folder<'a> {
             }
         }
         self.checkpoint(work, draws)?;
-        if let Some(fitted) = work.run.fitted().filter(|f| f.report.steps > 0 && !f.record.is_empty()) {
+        if let Some(fitted) = work.run.fitted().filter(|f| is_a_transport(f)) {
             write_whole(&self.path.join("transport.safetensors"), &fitted.record)?;
         }
         let (summary, observed) = self.write_summary(work, draws)?;
@@ -255,4 +256,9 @@ impl Pace {
         (self.last, self.cost) = (Instant::now(), begin.elapsed());
         out
     }
+}
+
+/// Whether what a fit made can be used again: a choice among several ways belongs to its own run.
+fn is_a_transport(fitted: &Fitted) -> bool {
+    fitted.report.steps > 0 && !fitted.record.is_empty() && fitted.report.choice.is_none()
 }

@@ -9,12 +9,13 @@ use std::thread::available_parallelism;
 use sterna::exchange::ladders_of;
 
 /// As many threads as the config asks for, one per core if it does not say, but no more than are of use: one for each
-/// ladder, and while a network is trained on the CPU one for each core. Ranks on one machine share its cores, where their launcher has
-/// not given each its own; the one that trains has all of them, since the others wait.
+/// ladder, and one for each core, which share the rows of a dear target and train networks. A molecule's rows have one thread for each ladder.
+/// Ranks on one machine share its cores, where their launcher has not given each its own; the one that trains has all of them, since
+/// the others wait.
 pub(super) fn pool(problem: &Problem, config: &Config) -> Result<ThreadPool, JobError> {
     let cores = available_parallelism().map_or(1, NonZero::get);
     let exchange = &*problem.exchange;
-    let ladders = ladders_of(exchange.rank(), exchange.ranks(), config.chains.ensembles).len();
+    let ladders = own_ladders(problem, config);
     let wanted = match config.threads {
         0 => cores,
         threads => threads,
@@ -23,14 +24,20 @@ pub(super) fn pool(problem: &Problem, config: &Config) -> Result<ThreadPool, Job
     let network =
         config.accelerator.trains() && (problem.molecule.is_none() || config.accelerator.kind() == "flow");
     let trains = network && config.training.device == Device::Cpu && exchange.rank() == 0;
-    let threads = match trains {
-        true => wanted.min(ladders.max(cores)),
-        false if config.threads == 0 => (cores / exchange.neighbours()).min(ladders),
-        false => wanted.min(ladders),
+    let most = if trains || problem.molecule.is_none() { ladders.max(cores) } else { ladders };
+    let threads = match config.threads {
+        0 if !trains => (cores / exchange.neighbours()).min(most),
+        _ => wanted.min(most),
     };
     let threads = threads.max(1);
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|e| JobError::setting("threads", config.threads, e.to_string()))
+}
+
+/// Ladders that this rank moves.
+pub(super) fn own_ladders(problem: &Problem, config: &Config) -> usize {
+    let exchange = &*problem.exchange;
+    ladders_of(exchange.rank(), exchange.ranks(), config.chains.ensembles).len()
 }
 
 #[cfg(test)]
@@ -42,9 +49,10 @@ mod tests {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let flow = ("accelerator.kind", "flow");
         for (more, most) in [
-            (&[("chains.ensembles", "3")][..], 3),
+            (&[("chains.ensembles", "3")][..], cores.max(3)),
             (&[("chains.ensembles", "3"), flow], cores.max(3)),
-            (&[("chains.ensembles", "3"), flow, ("training.device", "cuda")], 3),
+            (&[("chains.ensembles", "3"), flow, ("training.device", "cuda")], cores.max(3)),
+            (&[("target.kind", "alanine-dipeptide"), ("chains.ensembles", "3")], 3),
             (&[("target.kind", "alanine-dipeptide"), ("accelerator.kind", "cmcd")], 1),
         ] {
             let mut config = Config::parse("", more).unwrap();

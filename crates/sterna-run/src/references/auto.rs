@@ -81,8 +81,9 @@ impl Kind for Auto {
 fn wants_fit(problem: &Problem, config: &Config) -> bool {
     let of_a_user = matches!(problem.kind, TargetKind::Own(_) | TargetKind::Stan(_) | TargetKind::Library(_));
     let is_posterior = matches!(problem.kind, TargetKind::Mrna(_) | TargetKind::Galaxies(_));
-    let plain = matches!(config.accelerator, AcceleratorKind::None(_) | AcceleratorKind::Affine(_));
-    let follows = plain || config.accelerator.trains();
+    use AcceleratorKind::{Affine, Auto, None};
+    let needs_no_network = matches!(config.accelerator, None(_) | Affine(_) | Auto(_));
+    let follows = needs_no_network || config.accelerator.trains();
     let on_cpu = config.run.device == Device::Cpu;
     (of_a_user || is_posterior) && follows && on_cpu && config.explorer.step_sizes().is_none()
 }

@@ -1,5 +1,6 @@
 //! The sections of the report, in the order of the page. One that does not apply is left out.
 
+mod choice;
 mod communication;
 mod cost;
 mod draws;
@@ -68,6 +69,7 @@ pub fn all(folder: &Folder) -> Vec<Section> {
         draws::section(folder),
         reference::section(folder),
         ladder::section(folder),
+        choice::section(folder),
         training::section(folder),
         tuning::section(folder),
         cost::section(folder),

@@ -72,7 +72,12 @@ fn is_zero(count: &u64) -> bool {
 
 /// Journeys of the pairs that use a transport, in both directions, over all of sampling.
 fn journeys(setup: &Setup, fit: Option<&FitReport>) -> u64 {
-    let plain = |n: usize| fit.is_some_and(|fit| fit.pairs.get(n).is_none_or(|pair| pair.plain));
+    // Of a choice, those that were trained.
+    let closed = |fit: &FitReport, n: usize| {
+        fit.choice.as_ref().is_some_and(|choice| choice.weighed[choice.of_pair[n]].trained == 0)
+    };
+    let plain =
+        |n: usize| fit.is_some_and(|fit| fit.pairs.get(n).is_none_or(|pair| pair.plain) || closed(fit, n));
     // Pairs 1, 3, … are proposed in iterations 1, 3, …
     let t = setup.iterations;
     let proposals = |n: usize| if n.is_multiple_of(2) { t.div_ceil(2) } else { t / 2 };

@@ -31,6 +31,14 @@ pub struct About {
     pub tried: Tried,
 }
 
+impl About {
+    /// K: as planned, or of what was chosen.
+    fn steps_of(&self, run: &Run) -> usize {
+        let choice = run.fit_report().is_some_and(|report| report.choice.is_some());
+        if choice { run.sampler().accelerator.steps() } else { self.steps }
+    }
+}
+
 /// The `target` of a summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetName {
@@ -80,7 +88,7 @@ impl Setup {
             pairs: results.schedule.pairs(),
             ensembles: run.settings().ensembles,
             iterations: results.iterations,
-            accelerator: AcceleratorName { kind: about.accelerator.clone(), steps: about.steps },
+            accelerator: AcceleratorName { kind: about.accelerator.clone(), steps: about.steps_of(run) },
             schedule: results.schedule.betas().to_vec(),
         }
     }

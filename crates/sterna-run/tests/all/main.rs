@@ -1,6 +1,7 @@
 //! Tests of what `sterna-run` offers, one module per subject, in one binary.
 
 mod among;
+mod auto;
 mod boxed;
 mod calibration;
 #[cfg(feature = "cuda")]

@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// Journeys that judge a pair, in each direction.
 pub const JUDGES: usize = 1000;
 
+/// Makes of a run's seed that of judges' noise: not the noise of sampling, nor that of batches.
+pub(super) const OF_JUDGES: u64 = 0x6A09_E667_F3BC_C908;
+
 /// Rejections of each pair, judge by judge: |tanh(Δ/2)|, Δ = log w(forward) − log w(backward), from samples of each chain that
 /// the accelerator was not fitted to.
 pub fn judged_rejections(
@@ -22,8 +25,7 @@ pub fn judged_rejections(
     held_out: &[Batch],
     seed: u64,
 ) -> Result<Vec<Vec<f64>>> {
-    // Not the noise of sampling, nor that of batches.
-    let streams = Streams::new(seed ^ 0x6A09_E667_F3BC_C908);
+    let streams = Streams::new(seed ^ OF_JUDGES);
     let crossing = Crossing { accelerator, path, schedule, streams: &streams };
     let travel = |pair: usize, direction: Direction| -> Result<Vec<f64>> {
         let chain = if direction == Direction::Forward { pair - 1 } else { pair };
@@ -32,16 +34,21 @@ pub fn judged_rejections(
     };
     let of_pair = |pair: usize| -> Result<Vec<f64>> {
         let (forward, backward) = (travel(pair, Direction::Forward)?, travel(pair, Direction::Backward)?);
-        let n = forward.len();
-        // A pair of samples of the same iteration would be correlated by the swap between them.
-        let other = (0..n).map(|i| backward[(i + n / 2) % n]);
-        let rejection = |(f, b): (&f64, f64)| {
-            let r = (0.5 * (f - b)).tanh().abs();
-            if r.is_nan() { 1.0 } else { r }
-        };
-        Ok(forward.iter().zip(other).map(rejection).collect())
+        Ok(rejections(&forward, &backward))
     };
     (1..=schedule.pairs()).map(of_pair).collect()
+}
+
+/// Of swaps that journeys with these weights would make.
+pub(super) fn rejections(forward: &[f64], backward: &[f64]) -> Vec<f64> {
+    let n = forward.len();
+    // A pair of samples of the same iteration would be correlated by the swap between them.
+    let other = (0..n).map(|i| backward[(i + n / 2) % n]);
+    let rejection = |(f, b): (&f64, f64)| {
+        let r = (0.5 * (f - b)).tanh().abs();
+        if r.is_nan() { 1.0 } else { r }
+    };
+    forward.iter().zip(other).map(rejection).collect()
 }
 
 /// Plain swaps on the pairs that are marked.
@@ -107,7 +114,7 @@ fn compared(ours: &[f64], plain: &[f64]) -> PairReport {
     }
 }
 
-fn finished(mut fitting: Box<dyn Fitting>) -> Result<Fitted> {
+pub(super) fn finished(mut fitting: Box<dyn Fitting>) -> Result<Fitted> {
     fitting.advance(u64::MAX)?;
     fitting.finish()
 }

@@ -1,4 +1,4 @@
-//! An accelerator on some pairs, plain swaps on the others: what is left of a transport where it does harm.
+//! A way of its own for each pair: an accelerator on some, plain swaps on the others, or any mixture of transports.
 
 use super::Identity;
 use crate::Result;
@@ -6,9 +6,9 @@ use crate::accelerator::{Accelerator, Direction, Journey};
 use crate::call::{Call, Rows, Scratch};
 use std::sync::Arc;
 
-/// Carries pairs by an accelerator, except those where the plain swap is better.
+/// Carries each pair its own way.
 ///
-/// A journey has the same bits as if the accelerator, or the plain swap, had made it alone.
+/// A journey has the same bits as if the accelerator of its pair had made it alone.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -21,35 +21,44 @@ use std::sync::Arc;
 /// assert_eq!(accelerator.steps(), 1);
 /// ```
 pub struct PerPair {
-    inner: Arc<dyn Accelerator>,
-    /// Whether pair n ∈ 1..=N is swapped plainly, at n − 1.
-    plain: Vec<bool>,
+    ways: Vec<Arc<dyn Accelerator>>,
+    /// Which of them carries pair n ∈ 1..=N, at n − 1.
+    of_pair: Vec<usize>,
 }
 
-/// Some of the rows, where they were among all, and what the two ways of travelling keep.
+/// Some of the rows, where they were among all, and what the ways of travelling keep.
 #[derive(Default)]
 struct Memory {
     rows: Rows,
     journey: Journey,
     places: Vec<usize>,
-    of_inner: Scratch,
-    of_plain: Scratch,
+    of_ways: Vec<Scratch>,
 }
 
 impl PerPair {
-    /// `plain[n − 1]` says whether pair n is swapped plainly.
+    /// An accelerator, but plain swaps where they are better: `plain[n − 1]` says whether pair n is swapped plainly.
     pub fn new(inner: Arc<dyn Accelerator>, plain: Vec<bool>) -> Self {
-        Self { inner, plain }
+        Self { ways: vec![inner, Arc::new(Identity)], of_pair: plain.into_iter().map(usize::from).collect() }
     }
 
-    fn is_plain(&self, pair: usize) -> bool {
-        self.plain.get(pair - 1).copied().unwrap_or(false)
+    /// Any ways, counted from 0: `of_pair[n − 1]` carries pair n.
+    ///
+    /// # Panics
+    /// If a pair is to go a way that there is not.
+    pub fn among(ways: Vec<Arc<dyn Accelerator>>, of_pair: Vec<usize>) -> Self {
+        assert!(!ways.is_empty() && of_pair.iter().all(|way| *way < ways.len()), "a way for each pair");
+        Self { ways, of_pair }
+    }
+
+    /// A pair of which nothing was said goes the first way.
+    fn way(&self, pair: usize) -> usize {
+        self.of_pair.get(pair - 1).copied().unwrap_or(0)
     }
 }
 
 impl Accelerator for PerPair {
     fn steps(&self) -> usize {
-        self.inner.steps()
+        self.ways.iter().map(|way| way.steps()).max().unwrap_or(0)
     }
 
     fn travel(
@@ -59,22 +68,22 @@ impl Accelerator for PerPair {
         journey: &mut Journey,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let Memory { rows, journey: part, places, of_inner, of_plain } = scratch.get();
+        let Memory { rows, journey: part, places, of_ways } = scratch.get();
+        of_ways.resize_with(self.ways.len(), Scratch::default);
         let pairs = &call.rows.pair;
-        let plain = pairs.iter().filter(|&&pair| self.is_plain(pair)).count();
-        if plain == 0 {
-            return self.inner.travel(direction, call, journey, of_inner);
-        }
-        if plain == call.rows.len() {
-            return Identity.travel(direction, call, journey, of_plain);
+        let first = pairs.first().map_or(0, |&pair| self.way(pair));
+        if pairs.iter().all(|&pair| self.way(pair) == first) {
+            return self.ways[first].travel(direction, call, journey, &mut of_ways[first]);
         }
         if part.points.x.dim() != journey.points.x.dim() {
             *part = Journey::new(call.rows.len(), journey.points.x.dim());
         }
-        let ways = [(&*self.inner, of_inner, false), (&Identity as &dyn Accelerator, of_plain, true)];
-        for (accelerator, scratch, wanted) in ways {
+        for (way, (accelerator, scratch)) in self.ways.iter().zip(of_ways).enumerate() {
             places.clear();
-            places.extend((0..pairs.len()).filter(|&i| self.is_plain(pairs[i]) == wanted));
+            places.extend((0..pairs.len()).filter(|&i| self.way(pairs[i]) == way));
+            if places.is_empty() {
+                continue;
+            }
             rows.choose(call.rows, places);
             part.begin(&journey.points, places);
             accelerator.travel(direction, &call.of(rows), part, scratch)?;

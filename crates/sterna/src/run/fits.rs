@@ -4,9 +4,11 @@ use super::ladder::Barrier;
 use super::progress::Asked;
 use super::{Criterion, Run, Stage};
 use crate::Result;
-use crate::acceleration::{Acceleration, CollectRecord, Collected, Fitted, Fitting, PairReport};
+use crate::acceleration::{
+    Acceleration, Attempt, CollectRecord, Collected, Fitted, Fitting, PairReport, Prospect,
+};
 use crate::accelerators::Identity;
-use crate::estimates::round_trip_rate;
+use crate::estimates::{bulk_draws, round_trip_rate};
 use crate::path::AnnealingPath;
 use crate::records::{Counts, TuningRecord};
 use crate::schedule::Schedule;
@@ -18,6 +20,8 @@ use std::sync::Arc;
 pub(super) struct Fits {
     /// How many are done.
     pub done: usize,
+    /// Iterations whose samples the one to come is fitted to.
+    pub collect: u64,
     /// The one under way, and what it sees.
     pub under_way: Option<(Arc<Collected>, Box<dyn Fitting>)>,
     /// What the last one made.
@@ -84,6 +88,89 @@ impl Run {
         });
     }
 
+    /// What plain swaps cost and brought in this stage.
+    fn prospect(&self, rejection_rates: Vec<f64>, schedule: &[f64], effective: Option<f64>) -> Prospect {
+        let (before, trips) = self.progress.before_stage;
+        let legs = self.ladder.shards.first().map(|shard| shard.ensemble.legs());
+        let rates = Prospect {
+            ladders: self.settings.ensembles,
+            iterations: self.progress.stage_iterations,
+            evaluations: self.asked().target.saturating_sub(before.target),
+            round_trips: self.round_trips().saturating_sub(trips),
+            effective,
+            rejection_rates,
+            target: schedule.partition_point(|&beta| beta < 1.0),
+            turns: legs.map_or(1, |legs| legs.turns()),
+            every: legs.map_or(1, |legs| legs.every()),
+            ahead: f64::NAN,
+        };
+        Prospect { ahead: self.iterations_ahead(&rates), ..rates }
+    }
+
+    /// Effective draws among what was collected on a chain, of the coordinate that has fewest.
+    fn collected_draws(&self, chain: usize) -> f64 {
+        let dim = self.ladder.dim();
+        let ladders = CollectRecord::of_chain(self.ladder.shards.iter().map(|s| &s.collecting), chain);
+        let of_coordinate = |j: usize| {
+            let series = |points: &[f64]| points.iter().skip(j).step_by(dim).copied().collect::<Vec<f64>>();
+            let all: Vec<Vec<f64>> = ladders.iter().map(|(points, _)| series(points)).collect();
+            bulk_draws(&all.iter().map(|series| &series[..]).collect::<Vec<_>>())
+        };
+        (0..dim).map(of_coordinate).filter(|draws| draws.is_finite()).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Whether samples for a fit are not worth collecting: then it is left at that.
+    pub(super) fn leaves_fit(&mut self) -> bool {
+        let Acceleration::Fitted(fit) = &self.acceleration else { return true };
+        let most = self.settings.collect << self.fits.done;
+        let last = self.progress.rounds.last();
+        let rates = last.map_or(Vec::new(), |round| {
+            round.rejection_rates.iter().map(|rate| rate.unwrap_or(f64::NAN)).collect()
+        });
+        // Where the reference is fitted, draws of the last round were counted.
+        let each = self.reference.as_ref().map(|reference| reference.state.effective_each);
+        let effective = each.map(|each| each * self.progress.stage_iterations as f64);
+        let prospect = self.prospect(rates, last.map_or(&[], |round| &round.schedule), effective);
+        match fit.collects(most, &self.ladder.sampler.schedule, &prospect) {
+            Attempt::Collect(iterations) => {
+                self.fits.collect = iterations.clamp(10, most);
+                false
+            }
+            Attempt::Leave(fitted) => {
+                (self.fits.fitted, self.fits.done) = (Some(*fitted), self.settings.fits);
+                true
+            }
+        }
+    }
+
+    /// End of burn-in: swaps are plain on pairs where those of the fit were rejected more often than plain ones had been.
+    pub(super) fn look_again(&mut self) -> Result<()> {
+        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
+        let (Some(fitted), Some(plain)) = (&self.fits.fitted, &self.fits.plain) else { return Ok(()) };
+        let chains = self.ladder.chains();
+        if !fit.looks_again() || plain.schedule != self.ladder.sampler.schedule {
+            return Ok(());
+        }
+        let seen = Counts::rejection_rates(self.ladder.tuning_counts(), chains);
+        let swaps = Counts::swaps(self.ladder.tuning_counts(), chains);
+        let worse = |n: usize| {
+            // Three standard errors of a number between 0 and 1 that is known from so many swaps.
+            let unsure = 1.5 / (swaps[n].max(1) as f64).sqrt();
+            seen[n] > plain.rejection_rates[n] + unsure
+        };
+        let worse: Vec<bool> = (0..chains - 1).map(worse).collect();
+        if let Some(fitted) = fit.plain_on(fitted, &worse)? {
+            self.ladder.sampler.accelerator = fitted.accelerator.clone();
+            self.fits.fitted = Some(fitted);
+        }
+        Ok(())
+    }
+
+    /// Whether burn-in is recorded, so that it can be looked at.
+    pub(super) fn watches_burn_in(&self) -> bool {
+        matches!(&self.acceleration, Acceleration::Fitted(fit) if fit.looks_again())
+    }
+
     /// End of collecting: the samples go to the fit.
     pub(super) fn begin_fit(&mut self) -> Result<()> {
         self.acceleration = self.acceleration.on(&self.own_path()?);
@@ -102,6 +189,9 @@ impl Run {
                 ..before
             });
         }
+        let rates = Counts::rejection_rates(self.ladder.tuning_counts(), chains);
+        let schedule = self.ladder.sampler.schedule.clone();
+        let prospect = self.prospect(rates, schedule.betas(), Some(self.collected_draws(schedule.target())));
         let shards = &mut self.ladder.shards;
         let collected = Arc::new(Collected {
             round: self.fits.done,
@@ -109,6 +199,7 @@ impl Run {
             samples: CollectRecord::samples(shards.iter().map(|s| &s.collecting), chains, dim),
             local_barrier: self.ladder.barrier.local.clone(),
             local_variance,
+            prospect,
         });
         for shard in shards {
             shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);

@@ -198,15 +198,17 @@ impl Ladder {
         self.sampler.path.dim()
     }
 
-    /// So many iterations after `done`, each rank and each thread its own ladders; `collects` samples in tuning too, or not.
-    pub fn advance(&mut self, stage: Stage, collects: bool, done: u64, block: u64) -> Result<()> {
+    /// So many iterations after `done`, each rank and each thread its own ladders; `records` samples in tuning and counts in
+    /// burn-in too, or not.
+    pub fn advance(&mut self, stage: Stage, records: bool, done: u64, block: u64) -> Result<()> {
         let sampler = &self.sampler;
         let own = self.own();
         let moved = self.shards.par_iter_mut().filter(|shard| shard.is_of(&own)).try_for_each(|shard| {
             let Shard { ensemble, work, tuning, collecting, warmup, sampling } = shard;
             let out: &mut dyn Recorder = match stage {
-                Stage::Tuning(_) if collects => &mut Both(warmup, &mut Both(tuning, collecting)),
+                Stage::Tuning(_) if records => &mut Both(warmup, &mut Both(tuning, collecting)),
                 Stage::Tuning(_) | Stage::Retuning(_) => &mut Both(warmup, tuning),
+                Stage::BurnIn if records => &mut Both(warmup, tuning),
                 Stage::Collecting => &mut Both(warmup, &mut Both(tuning, collecting)),
                 Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
                 Stage::Climbing | Stage::Fitting | Stage::BurnIn | Stage::Finished => warmup,

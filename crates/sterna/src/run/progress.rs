@@ -42,6 +42,8 @@ pub(super) struct Progress {
     pub climbing: Asked,
     /// What had been asked when sampling began.
     pub before_sampling: Asked,
+    /// What had been asked, and round trips that had been made, when the present stage began.
+    pub before_stage: (Asked, u64),
     /// Why sampling ended.
     pub stopped_by: Option<StoppedBy>,
 }
@@ -56,6 +58,7 @@ impl Progress {
             asked: Tally::default(),
             climbing: Asked::default(),
             before_sampling: Asked::default(),
+            before_stage: (Asked::default(), 0),
             stopped_by: None,
         }
     }
@@ -69,6 +72,8 @@ impl Progress {
             && self.climbing.target <= self.asked.before.target
             && then.target <= self.asked.before.target
             && then.network <= self.asked.before.network
+            && self.before_stage.0.target <= self.asked.before.target
+            && self.before_stage.1 < MOST_COUNTED
     }
 }
 

@@ -65,6 +65,8 @@ pub(super) struct State {
     pub endless: Option<Endless>,
     /// Whether the second leg was given up, since it would take too many chains.
     pub anchor_dropped: bool,
+    /// Effective draws of the target in an iteration of all ladders, as the last round counted them.
+    pub effective_each: f64,
     /// Barriers of the legs at the end of each round.
     pub barriers: Vec<[f64; 2]>,
     /// Whether tuning has come to rest.
@@ -193,6 +195,7 @@ impl Run {
         let Some(reference) = &mut self.reference else { return Ok(()) };
         let before = reference.state.barriers.last().copied();
         reference.state.barriers.push(barriers);
+        reference.state.effective_each = seen.effective / (0.75 * self.progress.stage_iterations as f64);
         let last = round + 1 >= self.settings.rounds || self.evaluations_are_spent();
         let enough = seen.effective > 40.0 + 3.0 * self.ladder.dim() as f64;
         let quiet = before.is_some_and(|before| (before[0] - barriers[0]).abs() < 0.2 + 0.1 * barriers[0]);

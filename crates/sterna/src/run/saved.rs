@@ -42,6 +42,7 @@ struct State<Shards, Samples> {
 #[derive(Serialize, Deserialize)]
 struct SavedFits<Samples> {
     done: usize,
+    collect: u64,
     plain: Option<PlainStage>,
     /// Samples that the fit under way sees, and how far it is.
     under_way: Option<(Samples, Vec<u8>)>,
@@ -206,6 +207,7 @@ impl Fits {
         let is_last = |record: &Arc<[u8]>| self.fitted.as_ref().is_some_and(|f| f.record == *record);
         Ok(SavedFits {
             done: self.done,
+            collect: self.collect,
             plain: self.plain.clone(),
             under_way,
             fitted: self.fitted.as_ref().map(|f| (f.record.to_vec(), f.report.clone())),
@@ -241,7 +243,14 @@ impl Fits {
             (_, None) => None,
             _ => return Err(BadState::NothingToFit.into()),
         };
-        Ok(Self { done: saved.done, under_way, fitted, path_record, plain: saved.plain })
+        Ok(Self {
+            done: saved.done,
+            collect: saved.collect,
+            under_way,
+            fitted,
+            path_record,
+            plain: saved.plain,
+        })
     }
 
     /// The path of the last fit that brought one.
@@ -341,7 +350,10 @@ impl State<Vec<Shard>, Collected> {
                 round < settings.rounds && done < settings.round(round).0
             }
             Stage::Climbing => done == 0 && settings.fit.is_some(),
-            Stage::Collecting => fits < settings.fits && done < settings.collect << fits,
+            Stage::Collecting => {
+                let most = settings.collect.checked_shl(fits as u32).unwrap_or(0);
+                fits < settings.fits && done < self.fits.collect && self.fits.collect <= most
+            }
             Stage::Fitting => fits < settings.fits,
             Stage::BurnIn => done < settings.burn_in,
             Stage::Sampling => {

@@ -1,7 +1,8 @@
 //! When sampling has done enough.
 
 use super::Run;
-use crate::estimates::{Series, bulk_draws, effective_draws, tail_draws};
+use crate::acceleration::Prospect;
+use crate::estimates::{Series, bulk_draws, effective_draws, round_trip_rate, tail_draws};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +112,23 @@ impl Run {
     /// Iterations of sampling at which something may end, after `done`.
     pub(super) fn next_look(&self, done: u64) -> u64 {
         if self.settings.until.is_some() { next_look(done) } else { u64::MAX }
+    }
+
+    /// Iterations of sampling, as far as is known before it: all, or those in which the draws that are wanted come, each
+    /// as seldom as in tuning or, where that was not looked at, as round trips.
+    pub(super) fn iterations_ahead(&self, prospect: &Prospect) -> f64 {
+        let most = self.settings.iterations as f64;
+        let Some(until) = &self.settings.until else { return most };
+        let each = match &self.reference {
+            Some(reference) => reference.state.effective_each,
+            None => prospect.ladders as f64 * round_trip_rate(&prospect.rejection_rates),
+        };
+        let wanted = until.ess.filter(|_| each > 0.0).map_or(most, |ess| ess / each);
+        let allowed = until.evaluations.map_or(f64::INFINITY, |all| {
+            let each = prospect.evaluations as f64 / prospect.iterations.max(1) as f64;
+            all.saturating_sub(self.asked().target) as f64 / each.max(1.0)
+        });
+        wanted.max(self.fewest_iterations() as f64).min(allowed).min(most)
     }
 
     /// Whether no more evaluations are allowed: tuning does not go on then.

@@ -6,6 +6,7 @@ mod annealing;
 mod auto;
 mod bad_input;
 mod calibration;
+mod choice;
 mod closed_forms;
 mod common;
 mod engine;

@@ -136,6 +136,7 @@ fn collected_from(target: &Gmm) -> Arc<Collected> {
     };
     Arc::new(Collected {
         round: 0,
+        prospect: Default::default(),
         schedule: Schedule::new(SCHEDULE.to_vec()).unwrap(),
         samples: (0..4).map(draws).collect(),
         local_barrier: vec![1.0; 4],

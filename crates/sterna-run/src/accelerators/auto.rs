@@ -1,0 +1,163 @@
+//! `kind = "auto"`: the transport that pays, pair by pair, chosen on held-out samples of tuning; a flow is trained as far as that
+//! pays.
+
+use super::networks::{impossible, size, training};
+use super::{Kind, Plan, Planned};
+use crate::config::TargetKind;
+use crate::error::JobError;
+use crate::problem::Problem;
+use crate::references::{Density, Ground, Hot};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use sterna::acceleration::{Acceleration, Candidate, Choose, Fit, FitAffine, Trainee};
+use sterna::path::AnnealingPath;
+use sterna_molecule::{FitConditionalAffine, FitScaling, InternalCoordinates};
+use sterna_neural::{Compute, FlowSize, Hidden, Loss, TrainFlow, Training, multiply_adds};
+
+/// Multiply-adds of a second, by which a cost in seconds becomes one in work: the same on any machine.
+const A_SECOND: f64 = 1e9;
+
+/// Seconds that an evaluation is taken to cost where nothing is known of it: in a library, of a Stan model, and of a function in
+/// Python or Rust.
+const IN_A_LIBRARY: f64 = 1e-5;
+const OF_STAN: f64 = 5e-5;
+const OF_A_PROGRAM: f64 = 1e-4;
+
+/// Steps of a flow's first slice, and samples of each direction in a step.
+const FIRST_STEPS: u64 = 250;
+const FLOW_BATCH: usize = 128;
+
+/// Multiply-adds of one angle or one logarithm.
+const ELEMENTARY: f64 = 20.0;
+
+/// Covariances are matched in so many dimensions at most: in more, samples say too little of them.
+pub const MOST_FULL: usize = 200;
+
+/// Fields of `kind = "auto"`.
+///
+/// ```
+/// use sterna_run::Config;
+/// use sterna_run::accelerators::Auto;
+///
+/// let config = Config { accelerator: Auto { evaluation_cost_s: Some(1e-3) }.into(), ..Config::default() };
+/// assert_eq!(config, Config::parse("[accelerator]\nkind = \"auto\"\nevaluation_cost_s = 0.001", &[])?);
+/// # Ok::<(), sterna_run::JobError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Auto {
+    /// Seconds of a processor that an evaluation of the target is taken to cost; if not given, what the work of a built-in
+    /// target comes to, and what is usual for others. It is never measured: the same seed makes the same choice anywhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evaluation_cost_s: Option<f64>,
+}
+
+impl Auto {
+    /// Multiply-adds that an evaluation is worth.
+    fn evaluation(&self, problem: &Problem) -> Result<f64, JobError> {
+        match (self.evaluation_cost_s, &problem.graph) {
+            (Some(seconds), _) if !(1e-9..=1e6).contains(&seconds) => {
+                let reason = "it must lie between 1e-9 and 1e6; leave it out for what is usual";
+                Err(JobError::setting("accelerator.evaluation_cost_s", seconds, reason))
+            }
+            (Some(seconds), _) => Ok(seconds * A_SECOND),
+            (None, Some(graph)) => {
+                Ok(multiply_adds(graph.dim(), |x| vec![graph.log_density(x), graph.score(x)]))
+            }
+            (None, None) => {
+                let seconds = match problem.kind {
+                    TargetKind::Stan(_) => OF_STAN,
+                    TargetKind::Own(_) => OF_A_PROGRAM,
+                    _ => IN_A_LIBRARY,
+                };
+                Ok(seconds * A_SECOND)
+            }
+        }
+    }
+
+    /// A flow that is trained on stored samples alone; none in one dimension, where affine maps do as much.
+    fn flow(&self, job: &Planned, path: &Arc<dyn AnnealingPath>) -> Result<Vec<Trainee>, JobError> {
+        if path.dim() < 2 {
+            return Ok(Vec::new());
+        }
+        let (layers, width) = size(job.config, (6, 32), (20, 128))?;
+        let size = FlowSize { layers, hidden: Hidden::new(2, width) };
+        let settings = training(job.config, FIRST_STEPS, 0);
+        let settings =
+            Training { loss: Loss::Likelihood, batch: FLOW_BATCH, compute: Compute::Cpu, ..settings };
+        let flow =
+            TrainFlow::new(path.clone(), job.problem.in_graphs(), size, settings).map_err(impossible)?;
+        let (operations, step) = flow.work().map_err(impossible)?;
+        let (name, training) = ("flow".into(), Arc::new(flow));
+        Ok(vec![Trainee {
+            name,
+            training,
+            operations,
+            evaluations: 1.0,
+            step: (step, 0.0),
+            first: FIRST_STEPS,
+        }])
+    }
+
+    fn choose(
+        &self,
+        job: &Planned,
+        path: Arc<dyn AnnealingPath>,
+        candidates: Vec<Candidate>,
+        trainees: Vec<Trainee>,
+    ) -> Result<Acceleration, JobError> {
+        let (evaluation, seed) = (self.evaluation(job.problem)?, job.config.seed);
+        Ok(Acceleration::Fitted(Arc::new(Choose { path, candidates, trainees, evaluation, seed })))
+    }
+
+    fn on_density(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
+        let path: Arc<dyn AnnealingPath> = density.path()?;
+        let dim = path.dim() as f64;
+        let affine = |name, full, operations| candidate(name, FitAffine { full }, operations);
+        let mut candidates = vec![affine("affine, diagonal", false, (2.0 + ELEMENTARY) * dim)];
+        if path.dim() <= MOST_FULL {
+            candidates.push(affine("affine, full", true, dim * (dim + ELEMENTARY)));
+        }
+        let trainees = self.flow(job, &path)?;
+        density.plan(self.choose(job, path, candidates, trainees)?, 0)
+    }
+
+    fn on_molecule(&self, job: &Planned, hot: &Hot) -> Result<Plan, JobError> {
+        // Refused here rather than after the samples have been collected.
+        InternalCoordinates::new(hot.molecule.system()).map_err(|e| JobError::Config(e.to_string()))?;
+        let (molecule, temperatures) = (hot.molecule.clone(), hot.path.temperatures());
+        // There and back between positions and internal coordinates, some ten angles or roots for each.
+        let coordinates = 10.0 * ELEMENTARY * hot.path.dim() as f64;
+        let scaling = FitScaling { molecule: molecule.clone(), temperatures: temperatures.clone() };
+        let affine = FitConditionalAffine { molecule, temperatures };
+        let dim = hot.path.dim() as f64;
+        let candidates = vec![
+            candidate("scaling", scaling, coordinates),
+            candidate("conditional affine", affine, coordinates + dim * dim),
+        ];
+        let acceleration = self.choose(job, hot.path.clone(), candidates, Vec::new())?;
+        Ok(Plan::new(hot.path.clone(), acceleration, 0))
+    }
+}
+
+fn candidate(name: &str, fit: impl Fit + 'static, operations: f64) -> Candidate {
+    Candidate { name: name.into(), fit: Arc::new(fit), operations }
+}
+
+impl Kind for Auto {
+    fn plan(&self, job: &Planned) -> Result<Plan, JobError> {
+        match &job.ground {
+            Ground::Density(density) => self.on_density(job, density),
+            Ground::Molecule(hot) => self.on_molecule(job, hot),
+        }
+    }
+
+    /// Whatever is chosen.
+    fn steps(&self) -> Option<usize> {
+        None
+    }
+
+    fn collect(&self, _on_molecule: bool) -> u64 {
+        5000
+    }
+}

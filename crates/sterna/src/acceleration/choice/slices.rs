@@ -1,0 +1,101 @@
+//! Training in growing slices: a transport that is worth its training is not known before it has begun.
+
+use super::balance::Balance;
+use super::judges::Judged;
+use crate::Result;
+use crate::acceleration::Fit;
+use crate::estimates::Seen;
+use crate::path::AnnealingPath;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A transport that is trained, as long as that pays.
+pub trait InSlices: Send + Sync {
+    /// A training of so many steps, which goes on from the weights of an earlier one.
+    fn slice(&self, steps: u64) -> Result<Arc<dyn Fit>>;
+
+    /// The same for swaps on another path.
+    fn on(&self, path: &Arc<dyn AnnealingPath>) -> Arc<dyn InSlices>;
+}
+
+/// A transport that may pay once it is trained.
+#[derive(Clone)]
+pub struct Trainee {
+    /// What it is called.
+    pub name: String,
+    /// Trains it.
+    pub training: Arc<dyn InSlices>,
+    /// Multiply-adds of a journey, the target's left aside, and evaluations of the target that it takes.
+    pub operations: f64,
+    /// See there.
+    pub evaluations: f64,
+    /// Multiply-adds of a step of training, and evaluations of the target.
+    pub step: (f64, f64),
+    /// Steps of the first slice, for ten pairs at most; each one after it has twice as many.
+    pub first: u64,
+}
+
+/// A slice that is over.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Slice {
+    pub steps: u64,
+    pub judged: Judged,
+    /// The weights that it came to.
+    pub record: Vec<u8>,
+    /// Evaluations of the target, and of a network, inside losses.
+    pub asked: (u64, u64),
+    pub losses: Vec<f64>,
+    /// Where the target's samples lay, as far as this is the last slice.
+    pub seen: Option<Seen>,
+}
+
+/// Before anything is trained it is hoped that this share of the odds of a plain swap's rejection is left.
+const HOPED: f64 = 0.2;
+/// And that twice the steps leave this share of what is left.
+const USUAL_PROGRESS: f64 = 0.7;
+/// A slice is so long for so many pairs, twice as long for twice as many.
+const MANY_PAIRS: usize = 10;
+/// So many slices are begun on hope: what they have brought so far may not show yet.
+const PATIENCE: usize = 2;
+/// Share of the evaluations to come that a slice on hope may cost.
+const COST_OF_HOPE: f64 = 0.03;
+
+impl Trainee {
+    /// Steps of the next slice, where what it may save covers what it costs, its judging by so many evaluations among that. `balance`
+    /// has all ways so far, of which `way` is this one's, once it has been judged.
+    pub(super) fn next(
+        &self,
+        slices: &[Slice],
+        (balance, way): (&Balance, Option<usize>),
+        (evaluation, judging): (f64, u64),
+    ) -> Option<u64> {
+        // Pairs share a batch: more of them need more steps.
+        let steps = (self.first * balance.ways.len().div_ceil(MANY_PAIRS) as u64) << slices.len().min(40);
+        let plain = |pair: usize| balance.ways[pair][0].odds;
+        let own = |pair: usize| way.map_or(f64::INFINITY, |way| balance.ways[pair][way].odds);
+        let left = match slices {
+            [] => HOPED,
+            [.., before, last] => progress(&before.judged, &last.judged),
+            [_] => USUAL_PROGRESS,
+        };
+        let on_hope = slices.len() < PATIENCE;
+        let odds = |pair: usize| match on_hope {
+            true => (HOPED * plain(pair)).min(left * own(pair)),
+            false => left * own(pair),
+        };
+        let journey = self.evaluations + self.operations / evaluation;
+        let saved = balance.bill() - balance.with(odds, journey).bill();
+        let cost = steps as f64 * (self.step.1 + self.step.0 / evaluation) + judging as f64;
+        let bearable = !on_hope || cost < COST_OF_HOPE * balance.ahead;
+        (saved > cost && bearable).then_some(steps)
+    }
+}
+
+/// The share of the odds of rejection that the last slice left.
+fn progress(before: &Judged, last: &Judged) -> f64 {
+    let odds = |judged: &Judged| -> f64 {
+        judged.mean().iter().map(|r| r.clamp(0.0, 0.999)).map(|r| r / (1.0 - r)).sum()
+    };
+    let left = odds(last) / odds(before);
+    if left.is_finite() { left.clamp(0.3, 1.0) } else { 1.0 }
+}

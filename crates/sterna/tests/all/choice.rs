@@ -1,0 +1,397 @@
+//! `auto`: what is chosen, that it follows from counts alone, and that a mixture of ways is each of them.
+
+use crate::resume::{answers, on};
+use std::sync::Arc;
+use sterna::acceleration::{
+    Acceleration, Candidate, Choice, Choose, Collected, Fit, FitAffine, FitAtOnce, FitReport, Fitted,
+    Fitting, InSlices, Trainee,
+};
+use sterna::accelerator::{Accelerator, Crossing, Direction};
+use sterna::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity, NoDrift, PerPair};
+use sterna::path::AnnealingPath;
+use sterna::paths::Geometric;
+use sterna::run::{Run, Settings, Stage};
+use sterna::streams::Phase;
+use sterna::targets::{Gmm, Normal};
+use sterna::transports::Affine;
+use sterna::{Batch, Evaluation, Result, Schedule, Streams, Target};
+use sterna_testkit::broken::{Broken, Fault};
+use sterna_testkit::{ExactLadder, FALSE_ALARM, GaussianLadder, Together, check_accelerator, seed};
+
+fn draws(ladder: &dyn ExactLadder, beta: f64, streams: &Streams, count: u32) -> Batch {
+    let dim = ladder.path().dim();
+    let mut x = Batch::zeros(count as usize, dim);
+    (0..count).for_each(|i| ladder.draw(beta, &mut streams.row(Phase::Check, 0, i), x.row_mut(i as usize)));
+    x
+}
+
+/// Three narrow coordinates, which local moves explore at once, and one with two wells between which only round trips lead.
+struct Wells;
+
+const PRECISION: f64 = 1e4;
+const WELL: f64 = 0.3;
+
+impl Target for Wells {
+    fn dim(&self) -> usize {
+        4
+    }
+
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
+        for i in 0..x.rows() {
+            let (x, score) = (x.row(i), out.score.row_mut(i));
+            let narrow: f64 = x[..3].iter().map(|x| x * x).sum();
+            let wells = [2.0, -2.0].map(|at: f64| -0.5 * ((x[3] - at) / WELL).powi(2));
+            let top = wells[0].max(wells[1]);
+            let [a, b] = wells.map(|well| (well - top).exp());
+            out.log_density[i] = -0.5 * PRECISION * narrow + top + (a + b).ln();
+            score.iter_mut().zip(x).for_each(|(score, x)| *score = -PRECISION * x);
+            score[3] = (2.0 * (a - b) / (a + b) - x[3]) / (WELL * WELL);
+        }
+        Ok(())
+    }
+}
+
+fn wells() -> Arc<dyn AnnealingPath> {
+    geometric(Wells)
+}
+
+fn settings() -> Settings {
+    Settings {
+        chains: 5,
+        ensembles: 5,
+        rounds: 3,
+        round_iterations: 200,
+        round_burn_in: 20,
+        collect: 200,
+        burn_in: 31,
+        iterations: 2000,
+        ..Settings::default()
+    }
+}
+
+fn affine(name: &str, full: bool) -> Candidate {
+    Candidate { name: name.into(), fit: Arc::new(FitAffine { full }), operations: 10.0 }
+}
+
+fn choose(path: &Arc<dyn AnnealingPath>, evaluation: f64) -> Choose {
+    let candidates = vec![affine("diagonal", false), affine("full", true)];
+    Choose { path: path.clone(), candidates, trainees: Vec::new(), evaluation, seed: 1 }
+}
+
+fn run_of(choose: Choose, settings: Settings) -> Run {
+    Run::accelerated(choose.path.clone(), settings, Acceleration::Fitted(Arc::new(choose))).unwrap()
+}
+
+fn geometric(target: impl Target + 'static) -> Arc<dyn AnnealingPath> {
+    Arc::new(Geometric::from_standard_normal(target))
+}
+
+fn chosen(path: Arc<dyn AnnealingPath>, evaluation: f64, settings: Settings) -> (Choice, Run) {
+    let mut run = run_of(choose(&path, evaluation), settings);
+    run.complete().unwrap();
+    (run.fit_report().unwrap().choice.clone().unwrap(), run)
+}
+
+#[test]
+fn what_pays_is_chosen_and_what_does_not_is_left() {
+    let (choice, run) = chosen(wells(), 1000.0, settings());
+    assert!(choice.of_pair.iter().all(|way| *way > 0) && choice.gain > 1.1, "{choice:?}");
+    for (affine, plain) in choice.weighed[1].rejection_rates.iter().zip(&choice.weighed[0].rejection_rates) {
+        assert!(affine < plain, "{choice:?}");
+    }
+    assert_eq!((choice.weighed[0].evaluations, choice.weighed[1].evaluations), (0.0, 1.0));
+    let results = run.results();
+    let tau = std::f64::consts::TAU;
+    let truth = 1.5 * (tau / PRECISION).ln() + (2.0 * WELL * tau.sqrt()).ln();
+    let off = results.log_z.bar - truth;
+    assert!(off.abs() < 5.0 * results.log_z.standard_error, "{off}: {:?}", results.log_z);
+    // Without the wells local moves bring the draws, and no round trip is needed.
+    let (choice, _) = chosen(geometric(Normal::isotropic(4, 1e4)), 1000.0, settings());
+    assert_eq!(choice.of_pair, [0; 4]);
+    assert!(choice.weighed[1].rejection_rates.iter().all(|r| *r < 0.4), "{choice:?}");
+    // The same where a journey's own work outweighs what it saves.
+    let (choice, _) = chosen(wells(), 1e-3, settings());
+    assert_eq!((&choice.of_pair[..], choice.gain), (&[0; 4][..], 1.0));
+    assert!(choice.weighed[1].gain < 1.0 && choice.reason.is_none(), "{choice:?}");
+    // A mixture of ways is at least as good as each of them alone, whatever they are worth among modes.
+    let (choice, _) = chosen(geometric(Gmm::paper(3)), 1000.0, settings());
+    let best = choice.weighed.iter().map(|way| way.gain).fold(0.0, f64::max);
+    assert!(choice.gain >= best || (choice.gain == 1.0 && best < 1.1), "{choice:?}");
+}
+
+#[test]
+fn where_there_is_nothing_to_gain_nothing_is_tried() {
+    let (choice, run) = chosen(geometric(Normal::isotropic(4, 1.01)), 1000.0, settings());
+    assert!(choice.weighed.is_empty() && choice.reason.unwrap().contains("draws"));
+    assert_eq!((choice.of_pair, choice.evaluations), (vec![0; 4], 0));
+    // It went on as plain sampling does, to the bit.
+    let mut plain = Run::new(geometric(Normal::isotropic(4, 1.01)), settings()).unwrap();
+    plain.complete().unwrap();
+    assert_eq!(format!("{:?}", plain.results()), format!("{:?}", run.results()));
+    let short = Settings { iterations: 500, ..settings() };
+    let (choice, _) = chosen(wells(), 1000.0, short);
+    assert!(choice.reason.unwrap().contains("in 500 iterations"));
+}
+
+/// Kills at any place, threads and ranks change nothing.
+#[test]
+fn a_choice_has_the_same_bits_however_it_is_cut() {
+    let start = || run_of(choose(&geometric(Gmm::paper(3)), 300.0), settings());
+    let whole = {
+        let mut run = start();
+        run.complete().unwrap();
+        answers(&run)
+    };
+    let mut saved = start().save().unwrap();
+    let mut stages = Vec::new();
+    for (block, threads) in [(97, 2), (1, 5), (41, 1)].into_iter().cycle() {
+        let (next, stage, found) = on(threads, || {
+            let choose = choose(&geometric(Gmm::paper(3)), 300.0);
+            let acceleration = Acceleration::Fitted(Arc::new(choose.clone()));
+            let mut run = Run::restore(choose.path, settings(), acceleration, &saved).unwrap();
+            // Between any two judgements, too.
+            let block = if run.progress().0 == Stage::Fitting { 1 } else { block };
+            run.advance(block).unwrap();
+            let stage = run.progress();
+            (run.save().unwrap(), stage, (stage.0 == Stage::Finished).then(|| answers(&run)))
+        });
+        saved = next;
+        stages.push(stage);
+        if let Some(found) = found {
+            assert!(found == whole);
+            break;
+        }
+    }
+    for done in 0..3 {
+        assert!(stages.contains(&(Stage::Fitting, done, 4)), "{done}: {stages:?}");
+    }
+    for ranks in [2, 3] {
+        let all = Together::run(ranks, |exchange| {
+            let mut run = start().among(exchange.clone()).unwrap();
+            run.complete().unwrap();
+            run.gather().unwrap();
+            (exchange.rank() == 0).then(|| answers(&run))
+        });
+        assert!(all[0].as_ref() == Some(&whole), "{ranks} ranks");
+    }
+}
+
+/// Fits nothing that the next sample would know: a map that is far off.
+struct FarOff;
+
+impl FitAtOnce for FarOff {
+    fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>> {
+        let betas = collected.schedule.betas();
+        let moments = (0..betas.len()).map(|n| (vec![50.0 * n as f64; 4], vec![1.0; 4])).collect();
+        Ok(Arc::new(FlowAccelerator::new(Arc::new(Affine::diagonal(betas.to_vec(), moments)?))))
+    }
+}
+
+/// What cannot be fitted is refused with its reason, and what harms carries no pair.
+#[test]
+fn bad_candidates_carry_nothing() {
+    let path = wells();
+    let far_off = Candidate { name: "far off".into(), fit: Arc::new(FarOff), operations: 0.0 };
+    let mut run = run_of(Choose { candidates: vec![far_off], ..choose(&path, 1e3) }, settings());
+    run.complete().unwrap();
+    let choice = run.fit_report().unwrap().choice.clone().unwrap();
+    assert_eq!(choice.of_pair, [0; 4]);
+    assert!(choice.weighed[1].rejection_rates.iter().all(|r| *r > 0.99), "{choice:?}");
+
+    let few = Settings { ensembles: 2, collect: 200, iterations: 4000, chains: 3, ..settings() };
+    let (choice, _) = chosen(geometric(Normal::isotropic(500, 3.0)), 1e3, few);
+    let refused = choice.weighed[2].refused.as_ref().unwrap();
+    assert!(refused.contains("positive definite") && !choice.of_pair.contains(&2), "{choice:?}");
+}
+
+/// Pairs that burn-in saw rejected too often are swapped plainly; records tell the same.
+#[test]
+fn a_second_look_takes_pairs_back() {
+    let path = wells();
+    let fit = choose(&path, 1000.0);
+    let (_, run) = chosen(path.clone(), 1000.0, settings());
+    let fitted = run.fitted().unwrap();
+    assert!(fit.plain_on(fitted, &[false; 4]).unwrap().is_none());
+    let changed = fit.plain_on(fitted, &[false, true, false, false]).unwrap().unwrap();
+    let mut wanted = fitted.report.choice.as_ref().unwrap().of_pair.clone();
+    wanted[1] = 0;
+    assert_eq!(changed.report.choice.as_ref().unwrap().of_pair, wanted);
+    let again = fit.rebuild(&changed.record).unwrap();
+    let (schedule, streams) = (&run.sampler().schedule, Streams::new(5));
+    let x = draws(&GaussianLadder::uneven(4), 0.5, &streams, 20);
+    let weights = |accelerator: &dyn Accelerator, pair| {
+        let crossing = Crossing { accelerator, path: &*path, schedule, streams: &streams };
+        let start = crossing.start(pair, Direction::Forward, x.clone()).unwrap();
+        crossing.cross(pair, Direction::Forward, 1, start).unwrap().log_weight
+    };
+    for pair in 1..=4 {
+        assert_eq!(weights(&*changed.accelerator, pair), weights(&*again.accelerator, pair));
+        let way: &dyn Accelerator = if pair == 2 { &Identity } else { &*fitted.accelerator };
+        assert_eq!(weights(&*changed.accelerator, pair), weights(way, pair));
+    }
+    let nothing = fit.plain_on(fitted, &[true; 4]).unwrap().unwrap();
+    assert_eq!(nothing.accelerator.steps(), 0);
+    let saved = postcard::to_allocvec(&(vec![7usize], Vec::<(usize, Vec<u8>)>::new())).unwrap();
+    assert!(fit.rebuild(&saved).is_err());
+}
+
+/// Three ways in one ladder leave every law where it was; a fault in one of them is caught.
+#[test]
+fn mixtures_are_exact() {
+    let ladder = GaussianLadder::uneven(3);
+    let schedule = Schedule::new(vec![0.0, 0.2, 0.5, 1.0]).unwrap();
+    let streams = Streams::new(seed(7));
+    let samples: Vec<_> = schedule.betas().iter().map(|&beta| draws(&ladder, beta, &streams, 500)).collect();
+    let affine = Affine::fit(schedule.betas(), &samples, false).unwrap();
+    let flow: Arc<dyn Accelerator> = Arc::new(FlowAccelerator::new(Arc::new(affine)));
+    let steps = CmcdSteps::linear(Arc::new(NoDrift), 2, &[0.1, 0.05, 0.02]).unwrap();
+    let annealed: Arc<dyn Accelerator> = Arc::new(Cmcd { steps });
+    let mixed = |annealed: Arc<dyn Accelerator>| {
+        PerPair::among(vec![Arc::new(Identity), flow.clone(), annealed], vec![1, 2, 0])
+    };
+    let check = |accelerator: &PerPair| check_accelerator(accelerator, &ladder, &schedule, 7, FALSE_ALARM);
+    check(&mixed(annealed.clone())).assert_passed();
+    check(&mixed(Arc::new(Broken { inner: annealed, fault: Fault::FlippedRatio }))).assert_caught();
+}
+
+/// Learns the map between the narrow coordinates, step by step: after n steps a share n/(n + 100) of its logarithm.
+#[derive(Clone, Copy)]
+struct Learner {
+    steps: u64,
+}
+
+struct Learning {
+    learner: Learner,
+    before: u64,
+    done: u64,
+    betas: Vec<f64>,
+}
+
+impl Learner {
+    fn learned(betas: &[f64], steps: u64) -> Result<Fitted> {
+        let share = steps as f64 / (steps as f64 + 100.0);
+        let variance = |beta: f64| (1.0 + beta * PRECISION).powf(-share);
+        let of_chain =
+            |&beta: &f64| (vec![0.0; 4], vec![variance(beta), variance(beta), variance(beta), 1.0]);
+        let moments = betas.iter().map(of_chain).collect();
+        let affine = Affine::diagonal(betas.to_vec(), moments)?;
+        let record = postcard::to_allocvec(&(steps, betas)).unwrap().into();
+        let report = FitReport { steps, losses: vec![1.0 - share], ..FitReport::default() };
+        Ok(Fitted {
+            accelerator: Arc::new(FlowAccelerator::new(Arc::new(affine))),
+            path: None,
+            record,
+            report,
+        })
+    }
+}
+
+impl InSlices for Learner {
+    fn slice(&self, steps: u64) -> Result<Arc<dyn Fit>> {
+        Ok(Arc::new(Self { steps }))
+    }
+
+    fn on(&self, _: &Arc<dyn AnnealingPath>) -> Arc<dyn InSlices> {
+        Arc::new(*self)
+    }
+}
+
+impl Fit for Learner {
+    fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
+        let before = earlier.map_or(0, |earlier| {
+            let (steps, _): (u64, Vec<f64>) = postcard::from_bytes(&earlier.record).unwrap();
+            steps
+        });
+        let betas = collected.schedule.betas().to_vec();
+        Ok(Box::new(Learning { learner: *self, before, done: 0, betas }))
+    }
+
+    fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
+        let (steps, betas): (u64, Vec<f64>) = postcard::from_bytes(record).unwrap();
+        Ok(Fitted { report: FitReport::default(), ..Self::learned(&betas, steps)? })
+    }
+}
+
+impl Fitting for Learning {
+    fn progress(&self) -> (u64, u64) {
+        (self.done, self.learner.steps)
+    }
+
+    fn advance(&mut self, most: u64) -> Result<()> {
+        self.done += most.min(self.learner.steps - self.done);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Fitted> {
+        let fitted = Learner::learned(&self.betas, self.before + self.done)?;
+        let report = FitReport { steps: self.done, ..fitted.report };
+        Ok(Fitted { report, ..fitted })
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        Ok(self.done.to_le_bytes().to_vec())
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> Result<()> {
+        self.done = u64::from_le_bytes(saved.try_into().unwrap());
+        Ok(())
+    }
+}
+
+/// One that is to be trained, a step of which costs so many evaluations.
+fn learning(step: f64) -> Choose {
+    let path = wells();
+    let training = Arc::new(Learner { steps: 0 });
+    let (name, evaluations) = ("learner".into(), 1.0);
+    let trainee = Trainee { name, training, operations: 1.0, evaluations, step: (0.0, step), first: 64 };
+    Choose { candidates: Vec::new(), trainees: vec![trainee], ..choose(&path, 1000.0) }
+}
+
+/// The cheaper a step beside the run, the more of them; where even hope does not cover the first, none.
+#[test]
+fn training_goes_on_as_long_as_it_pays() {
+    let mut steps = Vec::new();
+    for step in [1e-2, 5.0, 50.0, 1e6] {
+        let mut run = run_of(learning(step), settings());
+        run.complete().unwrap();
+        let report = run.fit_report().unwrap();
+        let choice = report.choice.as_ref().unwrap();
+        assert_eq!(choice.weighed[1].trained, report.steps);
+        steps.push(report.steps);
+        if step == 1e6 {
+            assert!(choice.weighed[1].refused.as_ref().unwrap().contains("does not cover"), "{choice:?}");
+        }
+        if step == 1e-2 {
+            assert!(choice.of_pair.iter().all(|way| *way == 1), "{choice:?}");
+        }
+    }
+    assert!(steps.is_sorted_by(|a, b| a >= b) && steps[0] > steps[1] && steps[1] >= 64, "{steps:?}");
+    assert_eq!(steps[3], 0);
+}
+
+#[test]
+fn training_has_the_same_bits_however_it_is_cut() {
+    let whole = {
+        let mut run = run_of(learning(1.0), settings());
+        run.complete().unwrap();
+        answers(&run)
+    };
+    let mut saved = run_of(learning(1.0), settings()).save().unwrap();
+    let mut slices = 0;
+    for (block, threads) in [(201, 2), (3, 5), (29, 1)].into_iter().cycle() {
+        let (next, found) = on(threads, || {
+            let choose = learning(1.0);
+            let acceleration = Acceleration::Fitted(Arc::new(choose.clone()));
+            let mut run = Run::restore(choose.path, settings(), acceleration, &saved).unwrap();
+            run.advance(block).unwrap();
+            slices += usize::from(run.progress().0 == Stage::Fitting);
+            (run.save().unwrap(), (run.progress().0 == Stage::Finished).then(|| answers(&run)))
+        });
+        saved = next;
+        if let Some(found) = found {
+            assert!(found == whole);
+            break;
+        }
+    }
+    assert!(slices > 5, "{slices}");
+}
