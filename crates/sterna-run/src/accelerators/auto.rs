@@ -1,8 +1,8 @@
 //! `kind = "auto"`: the transport that pays, pair by pair, chosen on held-out samples of tuning; a flow is trained as far as that
 //! pays.
 
-use super::networks::{impossible, size, training};
-use super::{Kind, Plan, Planned};
+use super::networks::{Seen, Usual, impossible, size, training};
+use super::{Kind, OF_CLOSED_FORMS, Plan, Planned};
 use crate::config::TargetKind;
 use crate::error::JobError;
 use crate::problem::Problem;
@@ -26,6 +26,9 @@ const OF_A_PROGRAM: f64 = 1e-4;
 /// Steps of a flow's first slice, and samples of each direction in a step.
 const FIRST_STEPS: u64 = 250;
 const FLOW_BATCH: usize = 128;
+
+/// What is trained where the config does not say.
+const USUAL: Usual = Usual { small: (6, 32), paper: (20, 128), steps: FIRST_STEPS };
 
 /// Multiply-adds of one angle or one logarithm.
 const ELEMENTARY: f64 = 20.0;
@@ -80,9 +83,9 @@ impl Auto {
         if path.dim() < 2 {
             return Ok(Vec::new());
         }
-        let (layers, width) = size(job.config, (6, 32), (20, 128))?;
+        let (layers, width) = size(job.config, USUAL)?;
         let size = FlowSize { layers, hidden: Hidden::new(2, width) };
-        let settings = training(job.config, FIRST_STEPS, 0);
+        let settings = training(job.config, FIRST_STEPS);
         let settings =
             Training { loss: Loss::Likelihood, batch: FLOW_BATCH, compute: Compute::Cpu, ..settings };
         let flow =
@@ -157,7 +160,15 @@ impl Kind for Auto {
         None
     }
 
-    fn collect(&self, _on_molecule: bool) -> u64 {
-        5000
+    fn usual_steps(&self) -> Option<usize> {
+        None
+    }
+
+    fn usual(&self, problem: &Problem, _: Seen) -> Option<Usual> {
+        (problem.molecule.is_none() && problem.dim() > 1).then_some(USUAL)
+    }
+
+    fn collect(&self, _on_molecule: bool) -> Option<u64> {
+        Some(OF_CLOSED_FORMS)
     }
 }

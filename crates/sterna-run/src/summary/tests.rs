@@ -79,6 +79,7 @@ pub(crate) fn sound() -> Summary {
             break_even: None,
         },
         training: None,
+        choice: None,
         molecule: None,
         alarms: vec![Alarm { code: Code::MissedMode, message: "seen".into() }],
     }
