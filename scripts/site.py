@@ -36,17 +36,21 @@ def with_sources(text, page, source):
         target = (ROOT / "docs" / page).parent / match[2]
         if "://" in match[2] or not target.is_file() or (ROOT / "docs") in target.resolve().parents:
             return match[0]
-        inside = pathlib.Path("source") / target.resolve().relative_to(ROOT)
+        up = "../" * page.count("/")
+        inside = target.resolve().relative_to(ROOT)
+        if str(inside) in BESIDE:
+            return match[1] + up + str(inside) + match[3]
+        inside = "source" / inside
         (source / inside).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(target, source / inside)
-        return match[1] + "../" * page.count("/") + str(inside) + match[3]
+        return match[1] + up + str(inside) + match[3]
 
     return LINK.sub(moved, text)
 
 
 def beside(source):
-    """Documents of the root: their links lead to pages of the site, or else nowhere."""
-    for name in BESIDE:
+    """Documents of the root: their links lead to pages of the site, or else nowhere. README is the first page."""
+    for name in ["README.md", *BESIDE]:
 
         def moved(match):
             if "://" in match[2] or match[2] in BESIDE:
@@ -54,10 +58,12 @@ def beside(source):
             inside = match[2].removeprefix("docs/")
             return f"{match[1]}{inside}{match[3]}" if inside != match[2] and (source / inside).is_file() else "](#)"
 
-        (source / name).write_text(LINK.sub(moved, (ROOT / name).read_text()))
+        page = "index.md" if name == "README.md" else name
+        (source / page).write_text(LINK.sub(moved, (ROOT / name).read_text()))
     summary = source / "SUMMARY.md"
     lines = "".join(f"- [{title}]({name})\n" for name, title in BESIDE.items())
-    summary.write_text(f"{summary.read_text().rstrip()}\n\n# The project\n\n{lines}")
+    whole = summary.read_text().replace("# Summary\n", "# Summary\n\n[Sterna](index.md)", 1)
+    summary.write_text(f"{whole.rstrip()}\n\n# The project\n\n{lines}")
 
 
 def with_reports(text, program, source, only):
