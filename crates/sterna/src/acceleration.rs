@@ -342,12 +342,20 @@ pub(crate) struct CollectRecord {
     points: Vec<Vec<f64>>,
     /// `[copy · chains + chain]`: the target's, where the path keeps it.
     log_target: Vec<Vec<f64>>,
+    /// `[copy]`: the target's scores at the points of its own chain.
+    scores: Vec<Vec<f64>>,
 }
 
 impl CollectRecord {
     pub(crate) fn new(copies: usize, chains: usize) -> Self {
         let places = copies * chains;
-        Self { chains, points: vec![Vec::new(); places], log_target: vec![Vec::new(); places] }
+        let (points, log_target) = (vec![Vec::new(); places], vec![Vec::new(); places]);
+        Self { chains, points, log_target, scores: vec![Vec::new(); copies] }
+    }
+
+    /// The target's scores at the points of its own chain, ladder by ladder.
+    pub(crate) fn scores(&self) -> &[Vec<f64>] {
+        &self.scores
     }
 
     /// Samples of each chain, over the given ladders in order.
@@ -378,6 +386,7 @@ impl Ladders for CollectRecord {
     fn append(&mut self, other: Self) {
         self.points.extend(other.points);
         self.log_target.extend(other.log_target);
+        self.scores.extend(other.scores);
     }
 
     fn split_off(&mut self, copies: usize) -> Self {
@@ -385,6 +394,7 @@ impl Ladders for CollectRecord {
             chains: self.chains,
             points: self.points.split_off(copies * self.chains),
             log_target: self.log_target.split_off(copies * self.chains),
+            scores: self.scores.split_off(copies),
         }
     }
 
@@ -396,6 +406,8 @@ impl Ladders for CollectRecord {
             && self.points.iter().all(|p| p.len() == length)
             && self.log_target.len() == copies * chains
             && self.log_target.iter().all(|values| values.len() == length / dim)
+            && self.scores.len() == copies
+            && self.scores.iter().all(|scores| scores.len() == length)
     }
 }
 
@@ -406,6 +418,10 @@ impl Recorder for CollectRecord {
             let place = row / self.chains * self.chains + ensemble.chain(row);
             self.points[place].extend_from_slice(ensemble.points.x.row(row));
             self.log_target[place].push(ensemble.points.target.log_density[row]);
+        }
+        for (copy, scores) in self.scores.iter_mut().enumerate() {
+            let row = ensemble.row(copy, ensemble.legs().target());
+            scores.extend_from_slice(ensemble.points.target.score.row(row));
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! References that are fitted to the target: a mixture of normals, started where climbs end and refitted to draws.
 
 mod anchor;
+mod by_scores;
 mod climb;
 mod covariance;
 mod eigen;
+mod follow;
 mod hunt;
 mod laplace;
 mod masses;
@@ -22,6 +24,7 @@ mod tails;
 pub use anchor::{broaden, widen};
 pub use climb::{Climb, End, Place, Way, climb, places};
 pub use covariance::Covariance;
+pub use follow::Drawn;
 pub use laplace::{Laplace, laplace};
 pub use mixture::{Component, Mixture};
 pub use modes::Modes;

@@ -88,6 +88,11 @@ impl Legs {
         if self.alone > 0 { 2 } else { 1 }
     }
 
+    /// A target that is alone with its reference makes local moves in one of so many iterations; 0 where it is not.
+    pub fn alone(&self) -> u64 {
+        self.alone
+    }
+
     /// Number of legs.
     pub fn count(&self) -> usize {
         if self.target + 1 < self.chains { 2 } else { 1 }

@@ -203,6 +203,7 @@ impl Run {
                 ((done / block + 1) * block).min(self.settings.round(round).1)
             }
             Stage::BurnIn if done < total / 2 => total / 2,
+            Stage::Tuning(_) => self.next_look_at_tuning(done),
             Stage::Sampling => self.next_look(done),
             _ => total,
         };
@@ -213,10 +214,10 @@ impl Run {
     fn change(&mut self) -> Result<()> {
         let (stage, done, total) = self.progress();
         match stage {
-            Stage::Tuning(round) if done == total && self.reference.is_some() => {
+            Stage::Tuning(round) if self.reference.is_some() && self.round_ends(round, done) => {
                 self.refit(round)?;
                 let settled = self.reference.as_ref().is_some_and(|reference| reference.state.settled);
-                let enough = settled || self.evaluations_are_spent();
+                let enough = settled || self.tuning_is_spent();
                 self.enter(if enough { Stage::Collecting } else { Stage::Tuning(round + 1) });
             }
             Stage::Tuning(round) if done == total => {

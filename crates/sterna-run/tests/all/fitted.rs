@@ -97,7 +97,7 @@ fn an_anchor_that_is_not_there_is_told() {
         score.iter_mut().zip(x).for_each(|(s, x)| *s = -1e6 * (x - 3.0));
         -0.5e6 * x.iter().map(|x| (x - 3.0) * (x - 3.0)).sum::<f64>()
     };
-    let far = run(Density { dim: 40, log_density: narrow }, &[("run.until.ess", "1000")]).unwrap();
+    let far = run(Density { dim: 40, log_density: narrow }, &[]).unwrap();
     let reference = far.reference.expect("it was fitted");
     assert_eq!(reference.anchor, AnchorState::GivenUp);
     let note = reference.note.expect("there is something to say");

@@ -8,11 +8,15 @@ use super::starts::{FAR, NEAR, Starts, best_starts, find_starts};
 use super::{Covariance, Shape};
 use crate::{Counted, Result, Streams, Target};
 
-/// Climbs at least, and at most while nothing else has been asked of the target.
+/// Climbs at least, and at most while nothing else has been asked of the target; more where so many optima are known that each may
+/// have so many.
 pub(super) const CLIMBS: (usize, usize) = (8, 64);
+const MOST_FOR_EACH: usize = 30;
+const MANY: usize = 12;
+const MOST_CLIMBS: usize = 1500;
 
 /// Two ends are one optimum where the density between them nowhere falls by more than this below the lower, in log.
-const DIP: f64 = 0.5;
+const DIP: f64 = 0.1;
 
 /// Curvatures that are taken of one end while it is still being improved.
 const CURVATURES: usize = 5;
@@ -45,10 +49,25 @@ impl<'a> Hunt<'a> {
     pub fn search(&mut self, streams: &Streams) -> Result<()> {
         self.climb(streams, 2)?;
         self.climb(streams, CLIMBS.0 - 2)?;
-        while self.found.climbs < CLIMBS.1 && self.found.may_have_missed(10, 5) {
-            self.climb(streams, self.found.climbs)?;
+        while self.found.climbs < self.most_climbs() && self.found.may_have_missed(10, 5) {
+            self.climb(streams, self.found.climbs.min(CLIMBS.1))?;
+        }
+        // Where there are many, the least of their basins is far smaller than most.
+        while self.found.weighty().count() >= MANY
+            && self.found.climbs < self.most_climbs()
+            && self.found.may_have_missed(50, 12)
+        {
+            self.climb(streams, CLIMBS.1)?;
         }
         Ok(())
+    }
+
+    /// As many more climbs make no sense where nearly each of them comes to an optimum of its own.
+    fn most_climbs(&self) -> usize {
+        match self.found.has_no_end() {
+            true => CLIMBS.1,
+            false => CLIMBS.1.max(MOST_FOR_EACH * self.found.weighty().count()).min(MOST_CLIMBS),
+        }
     }
 
     /// Makes so many more climbs.

@@ -67,6 +67,11 @@ impl Modes {
         most.map_or(0, |component| self.of_component[component])
     }
 
+    /// The mode that a component is a part of.
+    pub(super) fn of_component(&self, component: usize) -> usize {
+        self.of_component[component]
+    }
+
     /// Whether it is for points of this length and its parts belong together: a file may claim anything.
     pub(crate) fn is_sound(&self, dim: usize) -> bool {
         self.mixture.dim() == dim

@@ -15,6 +15,10 @@ pub(super) const NEGLIGIBLE: f64 = 14.0;
 /// Those within this of the best hold a share of the mass that draws would show: each must have been found.
 const WEIGHTY: f64 = 5.0;
 
+/// Where so many climbs came to optima of weight, and a larger share of them than this each to its own, they have no end.
+const ENOUGH_TO_TELL: usize = 30;
+const TOO_MANY_ALONE: f64 = 0.5;
+
 /// Looks at soundings, each after climbs that found something new.
 const MOST_LOOKS: usize = 4;
 
@@ -184,10 +188,33 @@ impl Found {
     /// other did (Good and Turing): it should be at most one in `of`. And each optimum asks for `each` climbs, lest one like it
     /// was missed. Only climbs that came to where mass is count: all others tell nothing of what lies there.
     pub fn may_have_missed(&self, of: usize, each: usize) -> bool {
-        let weighty: Vec<&Optimum> = self.optima.iter().filter(|o| self.is_weighty(o)).collect();
-        let alone = weighty.iter().filter(|o| o.climbs == 1).count();
-        let arrived: usize = weighty.iter().map(|o| o.climbs).sum();
-        arrived < (of * alone).max(each * weighty.len()).max(super::hunt::CLIMBS.0) && !weighty.is_empty()
+        let (weighty, (alone, arrived)) = (self.weighty().count(), self.alone_and_arrived());
+        arrived < (of * alone).max(each * weighty).max(super::hunt::CLIMBS.0) && weighty > 0
+    }
+
+    /// Whether optima of weight are so many that a large share of all climbs to one is the only one to it, as along a ring or in a
+    /// product of many wells: those that are known are few of them.
+    pub(crate) fn has_no_end(&self) -> bool {
+        let (alone, arrived) = self.alone_and_arrived();
+        arrived >= ENOUGH_TO_TELL && alone as f64 > TOO_MANY_ALONE * arrived as f64
+    }
+
+    /// All optima that matter as one normal.
+    pub(crate) fn as_one(&self) -> Result<Mixture> {
+        let matter: Vec<&Optimum> = self.that_matter().collect();
+        let all = Mixture::of_optima(&matter)?;
+        Mixture::normal(all.mean(), all.whole_shape())
+    }
+
+    /// Optima that hold a share of the mass.
+    pub(crate) fn weighty(&self) -> impl Iterator<Item = &Optimum> {
+        self.optima.iter().filter(|optimum| self.is_weighty(optimum))
+    }
+
+    /// Climbs to an optimum of weight: those that no other climb came to, and all.
+    fn alone_and_arrived(&self) -> (usize, usize) {
+        let alone = self.weighty().filter(|optimum| optimum.climbs == 1).count();
+        (alone, self.weighty().map(|optimum| optimum.climbs).sum())
     }
 }
 

@@ -7,6 +7,9 @@ use crate::Batch;
 /// Draws that are compared with each other, at most.
 const MOST: usize = 400;
 
+/// Swaps that a draw waits for at most: by then local moves have brought it elsewhere.
+const LONGEST: f64 = 50.0;
+
 impl Mixture {
     /// Rejection rate of swaps between this mixture and a target of which there are draws.
     ///
@@ -27,15 +30,30 @@ impl Mixture {
     /// assert!((rejection(1.0) - 0.5205).abs() < 0.1);
     /// ```
     pub fn rejection(&self, draws: &Batch, log_target: &[f64]) -> f64 {
+        let Some(accepted) = self.accepted(draws, log_target) else { return 1.0 };
+        1.0 - accepted.iter().sum::<f64>() / accepted.len() as f64
+    }
+
+    /// How many swaps a draw of the target waits on average until one is accepted, each draw no longer than so many: those in
+    /// tails that the mixture is too narrow for wait longest, and cost most.
+    pub(crate) fn waiting(&self, draws: &Batch, log_target: &[f64]) -> f64 {
+        let Some(accepted) = self.accepted(draws, log_target) else { return LONGEST };
+        accepted.iter().map(|a| (1.0 / a).min(LONGEST)).sum::<f64>() / accepted.len() as f64
+    }
+
+    /// The chance of each of some draws that a swap with a draw of this mixture is accepted; none where nothing is known.
+    fn accepted(&self, draws: &Batch, log_target: &[f64]) -> Option<Vec<f64>> {
         let stride = draws.rows().div_ceil(MOST).max(1);
         let gaps: Vec<f64> =
             self.gaps(draws, log_target).into_iter().step_by(stride).filter(|g| !g.is_nan()).collect();
         let mut weights: Vec<f64> = gaps.iter().map(|gap| -gap).collect();
         if shares(&mut weights) == f64::NEG_INFINITY {
-            return 1.0;
+            return None;
         }
-        let accepted = |gap: &f64| gaps.iter().map(|other| (gap - other).min(0.0).exp()).sum::<f64>();
-        let all: f64 = gaps.iter().zip(&weights).map(|(gap, weight)| weight * accepted(gap)).sum();
-        1.0 - all / gaps.len() as f64
+        let of = |gap: &f64| {
+            let each = gaps.iter().zip(&weights);
+            each.map(|(other, weight)| weight * (other - gap).min(0.0).exp()).sum::<f64>()
+        };
+        Some(gaps.iter().map(of).collect())
     }
 }

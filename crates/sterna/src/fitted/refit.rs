@@ -4,7 +4,7 @@ mod low_rank;
 
 use super::numbers::{add, dot};
 use super::optima::least_weight;
-use super::{Component, Covariance, Mixture, Shape};
+use super::{Component, Covariance, Mixture, Shape, by_scores};
 use crate::Batch;
 
 /// A reference narrower than its target makes weights without variance.
@@ -16,7 +16,7 @@ const ROUNDS: usize = 3;
 /// Components whose shares of the draws have a larger cosine than this are one.
 const SAME: f64 = 0.9;
 
-/// Draws that the present weights count as.
+/// Draws that the present weights count as, or as many as there are components.
 const WEIGHT_OF_PRESENT: f64 = 2.0;
 
 /// How many independent draws some are worth.
@@ -66,7 +66,25 @@ impl Mixture {
     /// ```
     pub fn refit(&self, draws: &Batch, worth: impl Into<Worth>, kind: Covariance) -> Self {
         let rows: Vec<&[f64]> = draws.iter_rows().filter(|x| x.iter().all(|x| x.is_finite())).collect();
-        let worth = worth.into().at_most(rows.len());
+        self.refit_to(&rows, None, worth.into(), kind)
+    }
+
+    /// The same, with means and covariances of draws and scores: a density that is nearly a normal is known from few of them.
+    pub(super) fn refit_by_scores(
+        &self,
+        draws: &Batch,
+        scores: &Batch,
+        worth: Worth,
+        kind: Covariance,
+    ) -> Self {
+        let both = draws.iter_rows().zip(scores.iter_rows());
+        let (rows, scores): (Vec<&[f64]>, Vec<&[f64]>) =
+            both.filter(|(x, _)| x.iter().all(|x| x.is_finite())).unzip();
+        self.refit_to(&rows, Some(&scores), worth, kind)
+    }
+
+    fn refit_to(&self, rows: &[&[f64]], scores: Option<&[&[f64]]>, worth: Worth, kind: Covariance) -> Self {
+        let worth = worth.at_most(rows.len());
         if rows.is_empty() || !worth.is_something() {
             return self.clone();
         }
@@ -74,18 +92,26 @@ impl Mixture {
         let mut present: Vec<Component> = self.components().iter().map(as_kind).collect();
         let mut current = self.clone();
         for round in 0..if present.len() > 1 { ROUNDS } else { 1 } {
-            let mut shares = current.shares_of(&rows);
+            let mut shares = current.shares_of(rows);
             if round + 1 == ROUNDS {
                 merge(&mut present, &mut shares);
             }
-            let fitted =
-                present.iter().zip(&shares).map(|(c, share)| fit(c, &rows, share, worth, Present::Known));
+            let count = present.len();
+            let fitted = present.iter().zip(&shares).map(|(c, share)| {
+                let effective = worth.shapes * share.iter().sum::<f64>() / rows.len() as f64;
+                let by_scores = scores.and_then(|s| by_scores::fit(c, rows, s, share, effective));
+                let (mean, shape) = by_scores.unwrap_or_else(|| {
+                    let Component { mean, shape, .. } = fit(c, rows, share, worth, Present::Known);
+                    (mean, shape)
+                });
+                Component { weight: weight_of(c, share, worth.weights, count), mean, shape }
+            });
             match Self::new(floored(fitted.collect(), worth.weights)) {
                 Ok(next) => current = next,
                 Err(_) => return current,
             }
         }
-        current.widened(&rows, worth.shapes)
+        current.widened(rows, worth.shapes)
     }
 
     /// Each component's share of each draw.
@@ -154,7 +180,7 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 }
 
 /// Weights that leave no component without draws to come.
-fn floored(mut components: Vec<Component>, effective: f64) -> Vec<Component> {
+pub(super) fn floored(mut components: Vec<Component>, effective: f64) -> Vec<Component> {
     let floor = least_weight(components.len()).min(0.2 / components.len() as f64 / effective.max(1.0).sqrt());
     components.iter_mut().for_each(|c| c.weight = c.weight.max(floor));
     components
@@ -162,12 +188,14 @@ fn floored(mut components: Vec<Component>, effective: f64) -> Vec<Component> {
 
 /// Joins components that have the same draws: the heavier one stays.
 fn merge(components: &mut Vec<Component>, shares: &mut Vec<Vec<f64>>) {
+    // A few draws between two modes belong to both.
+    let enough = components.first().map_or(1.0, |c| c.mean.len() as f64);
     let mut i = 0;
     while i < components.len() {
         let same = |j: &usize| {
             let (a, b) = (&shares[i], &shares[*j]);
             let (aa, bb) = (dot(a, a), dot(b, b));
-            aa > 1.0 && bb > 1.0 && dot(a, b) > SAME * (aa * bb).sqrt()
+            aa > enough && bb > enough && dot(a, b) > SAME * (aa * bb).sqrt()
         };
         let Some(j) = (i + 1..components.len()).find(same) else {
             i += 1;
@@ -202,8 +230,8 @@ pub(super) fn fit(
 ) -> Component {
     let count: f64 = share.iter().sum();
     let part = count / rows.len() as f64;
-    let (own, all) = ((worth.shapes * part).min(distinct(rows, share)), worth.weights);
-    let weight = (all * part + WEIGHT_OF_PRESENT * present.weight) / (all + WEIGHT_OF_PRESENT);
+    let own = (worth.shapes * part).min(distinct(rows, share));
+    let weight = weight_of(present, share, worth.weights, 1);
     if own < 1.0 {
         return Component { weight, ..present.clone() };
     }
@@ -215,6 +243,14 @@ pub(super) fn fit(
     };
     let shape = shape.filter(|s| s.check().is_ok()).unwrap_or_else(|| present.shape.clone());
     Component { weight, mean, shape }
+}
+
+/// The share of so many draws that one of some components has, shrunk towards the present one: a few draws of many modes say little of
+/// any.
+fn weight_of(present: &Component, share: &[f64], all: f64, components: usize) -> f64 {
+    let part = share.iter().sum::<f64>() / share.len() as f64;
+    let known = WEIGHT_OF_PRESENT.max(components as f64);
+    (all * part + known * present.weight) / (all + known)
 }
 
 /// How many different draws shares are worth: a ladder that stays where it is repeats one, which tells nothing new of a shape.

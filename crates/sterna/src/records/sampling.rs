@@ -85,6 +85,8 @@ pub struct SamplingRecord {
     pub draws: Vec<Draws>,
     /// `[copy · dim + coordinate]` of all draws, or means of blocks of them.
     pub series: Vec<Series>,
+    /// `[copy]` of the log density, likewise.
+    pub heights: Vec<Series>,
     /// Modes whose shares of the draws are followed, where there are several.
     modes: Option<Modes>,
     /// `[copy · modes + mode]`: whether each draw belongs to it, or the share of a block that does.
@@ -115,6 +117,7 @@ impl SamplingRecord {
             counts: Counts::new(copies, ensemble.chains()),
             draws: vec![Draws::default(); copies],
             series: vec![Series::new(MOST); copies * dim],
+            heights: vec![Series::new(MOST); copies],
             modes: None,
             mode_series: Vec::new(),
             folded: Vec::new(),
@@ -148,7 +151,8 @@ impl SamplingRecord {
             pair.backward.reserve(proposals);
         }
         let kept = iterations / self.thin + 1;
-        self.series.iter_mut().chain(&mut self.mode_series).for_each(|s| s.reserve(kept));
+        let all = self.series.iter_mut().chain(&mut self.heights).chain(&mut self.mode_series);
+        all.for_each(|s| s.reserve(kept));
         let dim = self.series.len() / self.draws.len();
         // Draws are taken out now and then, the sooner the more numbers they have.
         let kept = kept.min(1 << 16).min((MOST_RESERVED / (dim * self.draws.len()).max(1)) as u64) as usize;
@@ -247,7 +251,9 @@ impl Recorder for SamplingRecord {
         if self.counts.iterations.is_multiple_of(self.thin) {
             for (copy, draws) in self.draws.iter_mut().enumerate() {
                 draws.push(step, copy, target);
-                let x = ensemble.points.x.row(ensemble.row(copy, target));
+                let row = ensemble.row(copy, target);
+                self.heights[copy].push(ensemble.points.log_density[row]);
+                let x = ensemble.points.x.row(row);
                 let series = &mut self.series[copy * x.len()..(copy + 1) * x.len()];
                 series.iter_mut().zip(x).for_each(|(series, &x)| series.push(x));
                 if let Some(modes) = &mut self.modes {
@@ -274,6 +280,7 @@ impl Ladders for SamplingRecord {
         self.counts.append(other.counts);
         self.draws.extend(other.draws);
         self.series.extend(other.series);
+        self.heights.extend(other.heights);
         self.mode_series.extend(other.mode_series);
         self.folded.extend(other.folded);
         self.round_trips.extend(other.round_trips);
@@ -293,6 +300,7 @@ impl Ladders for SamplingRecord {
             counts: self.counts.split_off(copies),
             draws: self.draws.split_off(copies),
             series: self.series.split_off(copies * dim),
+            heights: self.heights.split_off(copies),
             folded: self.folded.split_off((copies * self.legs.count()).min(self.folded.len())),
             round_trips: self.round_trips.split_off(copies),
             from_anchor: self.from_anchor.split_off(copies),
@@ -322,13 +330,18 @@ impl Ladders for SamplingRecord {
             && self.every != Some(0)
             && self.thin > 0
             && self.series.len() == copies * dim
+            && self.heights.len() == copies
             && self.modes.as_ref().is_none_or(|modes| modes.is_sound(dim))
             && self.mode_series.len() == copies * self.modes.as_ref().map_or(0, Modes::count)
             && self
                 .mode_series
                 .iter()
                 .all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)
-            && self.series.iter().all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)
+            && self
+                .series
+                .iter()
+                .chain(&self.heights)
+                .all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)
             && self.folded.len()
                 == if self.counts.iterations < 2 * LATEST { 0 } else { copies * self.legs.count() }
             && self.folded.chunks(self.legs.count()).all(|ladder| {

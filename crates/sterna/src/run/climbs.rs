@@ -125,7 +125,9 @@ impl Run {
         };
         let new: Vec<Optimum> = state.found.optima.iter().filter(is_new).cloned().collect();
         let mut grown = mixture.clone();
-        for optimum in &new {
+        let most = self.settings.fit.as_ref().and_then(|fit| fit.components);
+        let room = most.map_or(usize::MAX, |most| most.saturating_sub(mixture.components().len()));
+        for optimum in new.iter().take(room) {
             let share = usual.map_or(1.0, |log_z| (optimum.log_evidence - log_z).exp());
             grown = grown.with_optimum(optimum, share)?;
         }
@@ -162,6 +164,9 @@ impl Run {
     fn further_starts(&self, seen: &RoundDraws, wanted: Wanted, soundings: Soundings) -> Option<Further> {
         let state = &self.reference.as_ref()?.state;
         let (found, mixture) = (&state.found, state.mixture.as_ref()?);
+        if found.has_no_end() {
+            return None;
+        }
         let mut points = match wanted {
             Wanted::Missed => self.left_out(seen, mixture, soundings),
             Wanted::Confirmed => Vec::new(),
@@ -247,6 +252,8 @@ fn first_mixture(found: &Found, most: Option<usize>) -> Result<Option<Mixture>> 
         return Ok(None);
     }
     match most {
+        // So many more were not found that one broad normal serves better than those that were.
+        None if found.has_no_end() => found.as_one().map(Some),
         Some(most) => {
             let matter: Vec<&Optimum> = found.that_matter().take(most).collect();
             if matter.is_empty() { Ok(None) } else { Mixture::of_optima(&matter).map(Some) }

@@ -57,6 +57,8 @@ pub struct PlainStage {
     pub local_barriers: Vec<f64>,
     /// The leg beyond the target moves in every so many iterations.
     pub every: u64,
+    /// A target that is alone with its reference makes local moves in one of so many; 0 where it is not.
+    pub alone: u64,
 }
 
 impl PlainStage {
@@ -85,6 +87,7 @@ impl Run {
             explorer: sampler.explorer.save(),
             local_barriers: Vec::new(),
             every: self.ladder.shards.first().map_or(1, |shard| shard.ensemble.legs().every()),
+            alone: self.ladder.shards.first().map_or(0, |shard| shard.ensemble.legs().alone()),
         });
     }
 
@@ -277,7 +280,7 @@ impl Run {
                  (training.steps) or adapted moves (explorer.step_size = \"adapt\") may help"
             ),
         ));
-        let (schedule, every) = (plain.schedule.clone(), plain.every);
+        let (schedule, every, alone) = (plain.schedule.clone(), plain.every, plain.alone);
         let explorer =
             self.settings.restore_explorer(&plain.explorer, schedule.chains(), self.ladder.dim())?;
         self.ladder.barrier =
@@ -290,7 +293,7 @@ impl Run {
         self.fits.path_record = None;
         if self.reference.is_some() {
             self.ladder.lay_out(path.clone(), schedule.clone())?;
-            self.ladder.rest(every);
+            self.ladder.rest(every, alone);
         }
         self.ladder.sampler.explorer = explorer;
         self.ladder.change_path(path, schedule, accelerator, None)

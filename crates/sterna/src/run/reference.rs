@@ -8,7 +8,8 @@ use crate::acceleration::CollectRecord;
 use crate::estimates::bulk_draws;
 use crate::explorer::Tuning;
 use crate::fitted::{
-    Component, Covariance, Endless, Found, Mixture, Optimum, Shape, Starts, Worth, broaden, endless, widen,
+    Component, Covariance, Drawn, Endless, Found, Mixture, Optimum, Shape, Starts, Worth, broaden, endless,
+    widen,
 };
 use crate::path::AnnealingPath;
 use crate::paths::{Geometric, Reference};
@@ -93,16 +94,26 @@ const TWO_CHAINS: f64 = 1.2;
 const MORE: f64 = 1.3;
 /// A reference behind a lower barrier is good enough as it is.
 const WORTH_SPLITTING: f64 = 0.3;
-/// A target that is alone with a reference makes local moves in one of so many iterations: swaps bring new draws for one
-/// evaluation each.
+/// A target that is alone with a reference makes local moves in one of so many iterations, fewer where nearly all swaps are
+/// accepted: these bring new draws for one evaluation each.
 const ALONE: u64 = 4;
-/// Effective draws in a round that leave little to be gained from another.
-const PLENTY: f64 = 500.0;
+const ALONE_AND_NEAR: u64 = 8;
+const NEAR: f64 = 0.4;
+/// Evaluations of a local move, more or less.
+const MOVE: f64 = 2.0;
+/// Effective draws in a round that leave little to be gained from another, which would take twice as many; fewer behind a low
+/// barrier, and more for each mode. Goals have no say, so that a run goes on to others with the same bits.
+const PLENTY: f64 = 400.0;
+const GOOD: f64 = 0.5;
+const ENOUGH_BEHIND_LITTLE: f64 = 150.0;
+const ENOUGH_FOR_EACH: f64 = 10.0;
 /// Chains beyond the target while nothing is known of them, and at most.
 pub(super) const FIRST_BEYOND: usize = 4;
 const MOST_BEYOND: usize = 8;
 /// A second leg with a larger barrier cannot be carried by the chains that it may have.
 const MOST_BARRIER_BEYOND: f64 = 5.0;
+/// So many modes are many.
+const MANY: usize = 5;
 /// With such a barrier it is given up while others are still tuned.
 const HOPELESS_BARRIER_BEYOND: f64 = 20.0;
 /// Share of evaluations that the second leg may take where the first one does better.
@@ -142,9 +153,11 @@ impl Fitted {
     }
 
     /// The anchor grows with what draws have shown of the target: a funnel's mouth is far wider than any curvature tells. One behind a
-    /// hopeless barrier is given up before it costs more.
+    /// barrier that is too large is drawn in to no more than that, where many modes are known; one behind a hopeless barrier is given
+    /// up before it costs more.
     fn broaden_anchor(&mut self, round: usize, barrier: f64) {
-        let State { mixture: Some(mixture), anchor: (mean, deviation), anchor_dropped, .. } = &mut self.state
+        let State { mixture: Some(mixture), anchor: (mean, deviation), found, anchor_dropped, .. } =
+            &mut self.state
         else {
             return;
         };
@@ -156,6 +169,10 @@ impl Fitted {
             log_evidence: 0.0,
             climbs: 0,
         };
+        if found.that_matter().count() >= MANY && barrier > MOST_BARRIER_BEYOND && round >= 1 {
+            // Where there are many modes there may be more: an anchor that is near is worth more than none.
+            (*mean, *deviation) = (whole.mean.clone(), whole.shape.deviations());
+        }
         let wide = widen(Starts { mean, deviation }, [&whole]);
         *deviation = broaden(&wide, &whole.shape.deviations());
     }
@@ -173,11 +190,20 @@ impl Fitted {
 pub(super) struct RoundDraws {
     pub draws: Batch,
     pub log_density: Vec<f64>,
+    /// None where the target has none.
+    scores: Option<Batch>,
     /// How many independent ones they are worth.
     effective: f64,
     /// And where a reference is fitted: it changes no result, only what that costs, so that shapes follow draws sooner than
     /// estimates may.
     worth: Worth,
+}
+
+impl RoundDraws {
+    fn drawn(&self) -> Drawn<'_> {
+        let Self { draws, log_density, scores, worth, .. } = self;
+        Drawn { draws, log_density, scores: scores.as_ref(), worth: *worth }
+    }
 }
 
 impl Run {
@@ -196,13 +222,17 @@ impl Run {
         let before = reference.state.barriers.last().copied();
         reference.state.barriers.push(barriers);
         reference.state.effective_each = seen.effective / (0.75 * self.progress.stage_iterations as f64);
-        let last = round + 1 >= self.settings.rounds || self.evaluations_are_spent();
-        let enough = seen.effective > 40.0 + 3.0 * self.ladder.dim() as f64;
+        let modes = reference.state.found.weighty().count();
+        let last = round + 1 >= self.settings.rounds || self.tuning_is_spent();
+        let enough = seen.effective > enough_draws(self.ladder.dim());
         let quiet = before.is_some_and(|before| (before[0] - barriers[0]).abs() < 0.2 + 0.1 * barriers[0]);
-        // Another round would cost more than sampling will, or change little.
-        let settled = seen.effective > PLENTY || (enough && quiet && !grew);
-        let settled = round >= 2 && acceptance > 0.4 && settled && !found;
-        let settled = settled && !self.climb_further(&seen, Wanted::Confirmed)?;
+        // Another round would cost more than it saves, or change little.
+        let for_modes = ENOUGH_FOR_EACH * modes as f64;
+        let plenty = seen.effective > PLENTY + for_modes;
+        let little = barriers[0] < GOOD && seen.effective > ENOUGH_BEHIND_LITTLE + for_modes;
+        let settled = plenty || little || (enough && quiet && !grew);
+        let settled = round >= 2 && acceptance > 0.4 && (plenty || (settled && !found));
+        let settled = settled && (!self.climb_further(&seen, Wanted::Confirmed)? || plenty);
         if settled || last {
             self.look_outwards(&seen)?;
         }
@@ -220,17 +250,32 @@ impl Run {
     /// The reference follows the draws; whether it has more normals now.
     fn follow(&mut self, seen: &RoundDraws, barrier: f64) -> Result<bool> {
         let covariance = self.covariance();
-        let bounded = self.settings.fit.as_ref().is_some_and(|fit| fit.components.is_some());
+        let (bounded, no_end) = (self.is_bounded(), self.found().has_no_end());
         let state = self.reference.as_mut().map(|reference| &mut reference.state);
         let Some(mixture) = state.and_then(|state| state.mixture.as_mut()) else { return Ok(false) };
         let RoundDraws { draws, worth, .. } = seen;
-        *mixture = mixture.refit(draws, *worth, covariance);
+        if no_end {
+            // One normal for more modes than ladders can be in: the optima say better than a few draws how wide it is to be.
+            if seen.effective > enough_draws(draws.dim()) {
+                *mixture = mixture.refit(draws, worth.weights, covariance);
+            }
+            return Ok(false);
+        }
+        *mixture = mixture.following(seen.drawn(), covariance);
         if barrier <= WORTH_SPLITTING || bounded {
             return Ok(false);
         }
-        let normals = mixture.components().len();
-        *mixture = mixture.split(draws, *worth, covariance).refit(draws, *worth, covariance);
-        Ok(mixture.components().len() > normals)
+        let split = mixture.split(draws, *worth, covariance);
+        let grew = split.components().len() > mixture.components().len();
+        if grew {
+            *mixture = split.refit(draws, *worth, covariance).as_wide_as(seen.drawn());
+        }
+        Ok(grew)
+    }
+
+    /// Whether the number of normals was given.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.settings.fit.as_ref().is_some_and(|fit| fit.components.is_some())
     }
 
     /// The barrier of the first leg with the reference as it is now: as the draws that it was fitted to let expect, or as it was in
@@ -297,7 +342,11 @@ impl Run {
     pub(super) fn rest_second_leg(&mut self, barriers: [f64; 2]) {
         let schedule = &self.ladder.sampler.schedule;
         let pairs = [schedule.target(), schedule.pairs() - schedule.target()];
-        let cost = pairs.map(|pairs| 1.0 + 2.0 * pairs as f64);
+        let alone = if barriers[0] < NEAR { ALONE_AND_NEAR } else { ALONE };
+        let mut cost = pairs.map(|pairs| 1.0 + MOVE * pairs as f64);
+        if pairs[0] == 1 {
+            cost[0] = 1.0 + MOVE / alone as f64;
+        }
         let rate = |leg: usize| {
             let rejection = 1.0 - (-barriers[leg] / pairs[leg].max(1) as f64).exp().max(0.02);
             1.0 / (2.0 + 2.0 * pairs[leg] as f64 * rejection / (1.0 - rejection)) / cost[leg]
@@ -307,7 +356,7 @@ impl Run {
         } else {
             (cost[1] * (1.0 - SHARE_BEYOND) / (SHARE_BEYOND * cost[0])).ceil().min(99.0) as u64
         };
-        self.ladder.rest(every);
+        self.ladder.rest(every, alone);
     }
 
     pub(super) fn hand_over_masses(&mut self) {
@@ -322,12 +371,14 @@ impl Run {
     /// The target's draws of the last three quarters of a round.
     fn draws_of_round(&self) -> RoundDraws {
         let (dim, target) = (self.ladder.dim(), self.ladder.sampler.schedule.target());
-        let records = self.ladder.shards.iter().map(|shard| &shard.collecting);
+        let records = || self.ladder.shards.iter().map(|shard| &shard.collecting);
         let late = |(points, values): (&'_ [f64], &'_ [f64])| {
             let skip = values.len() / 4;
             (points[skip * dim..].to_vec(), values[skip..].to_vec())
         };
-        let ladders: Vec<_> = CollectRecord::of_chain(records, target).into_iter().map(late).collect();
+        let ladders: Vec<_> = CollectRecord::of_chain(records(), target).into_iter().map(late).collect();
+        let late_scores = |scores: &Vec<f64>| scores[scores.len() / dim / 4 * dim..].to_vec();
+        let scores: Vec<f64> = records().flat_map(CollectRecord::scores).flat_map(late_scores).collect();
         let of_coordinate = |j: usize| {
             let series = |(points, _): &(Vec<f64>, Vec<f64>)| {
                 points.iter().skip(j).step_by(dim).copied().collect::<Vec<f64>>()
@@ -344,7 +395,9 @@ impl Run {
         let (points, values): (Vec<_>, Vec<_>) = ladders.into_iter().unzip();
         let draws = Batch::from_vec(dim, points.concat());
         let worth = Worth { weights: effective, shapes: (each * draws.rows() as f64).sqrt() };
-        RoundDraws { draws, log_density: values.concat(), effective, worth }
+        let has_scores = self.reference.as_ref().is_some_and(|r| r.ground.target().has_score());
+        let scores = has_scores.then(|| Batch::from_vec(dim, scores)).filter(|s| s.rows() == draws.rows());
+        RoundDraws { draws, log_density: values.concat(), scores, effective, worth }
     }
 
     /// Of the chain of the first leg that moves least.
@@ -387,6 +440,11 @@ impl Run {
     }
 }
 
+/// Effective draws that can tell moments.
+fn enough_draws(dim: usize) -> f64 {
+    40.0 + 3.0 * dim as f64
+}
+
 /// Chains of a leg: two where nearly all swaps are accepted.
 fn chains_of_leg(barrier: f64, most: usize) -> usize {
     if barrier < TWO_CHAINS { 2 } else { chains_for(barrier).clamp(2, most) }
@@ -405,8 +463,8 @@ pub(super) fn steep(chains: usize) -> Schedule {
 }
 
 impl Ladder {
-    /// The leg beyond the target moves in every so many iterations.
-    pub(super) fn rest(&mut self, every: u64) {
-        self.shards.iter_mut().for_each(|shard| shard.ensemble.rest(every, ALONE));
+    /// The leg beyond the target moves in every so many iterations, and a target that is alone with its reference in one of so many.
+    pub(super) fn rest(&mut self, every: u64, alone: u64) {
+        self.shards.iter_mut().for_each(|shard| shard.ensemble.rest(every, alone));
     }
 }

@@ -21,6 +21,13 @@ impl Run {
         done == burn_in || (done < burn_in && done.is_multiple_of(self.adaptation_block(round)))
     }
 
+    /// Whether a round that doubles is over: it has all its iterations, or tuning may not go on.
+    pub(super) fn round_ends(&self, round: usize, done: u64) -> bool {
+        let (total, burn_in) = self.settings.round(round);
+        done == total
+            || (done > burn_in && self.next_look_at_tuning(done - 1) == done && self.tuning_is_spent())
+    }
+
     /// Local moves follow the acceptance that was seen.
     pub(super) fn adapt(&mut self, gain: f64) {
         let acceptance = Counts::acceptance(self.ladder.tuning_counts(), self.ladder.chains());

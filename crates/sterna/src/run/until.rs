@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Until {
-    /// Effective draws in the bulk of every coordinate, and [`TAIL`](Self::TAIL) in its tails. They are counted by ranks, so
-    /// a monotone function of a coordinate has as many. Where there are several modes, the share of each is to be known to
+    /// Effective draws in the bulk of every coordinate, and [`TAIL`](Self::TAIL) in its tails and of the log density. They are
+    /// counted by ranks, so a monotone function of a coordinate has as many. Where there are several modes, the share of each is to be known to
     /// a standard error of 1/(4√ess).
     pub ess: Option<f64>,
     /// Standard error of log Z.
     pub log_z_error: Option<f64>,
-    /// Evaluations of the target at which it ends in any case, those before sampling among them: rounds of tuning that
-    /// double end with them too.
+    /// Evaluations of the target at which it ends in any case, those before sampling among them. Rounds of tuning that double
+    /// end when they have taken half of them, which is looked at as often as goals are.
     pub evaluations: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Default for Until {
 pub struct Reached {
     /// Fewest effective draws in the bulk of a coordinate; or those that the share of a mode is known to, if that is fewer.
     pub ess: f64,
-    /// Fewest in the tails of one.
+    /// Fewest in the tails of one, or of the log density in bulk and tails.
     pub tail_ess: f64,
     /// Standard error of log Z.
     pub log_z_error: f64,
@@ -131,10 +131,19 @@ impl Run {
         wanted.max(self.fewest_iterations() as f64).min(allowed).min(most)
     }
 
-    /// Whether no more evaluations are allowed: tuning does not go on then.
-    pub(super) fn evaluations_are_spent(&self) -> bool {
-        let most = self.settings.until.as_ref().and_then(|until| until.evaluations);
-        most.is_some_and(|most| self.asked().target >= most)
+    /// Iterations of a round of tuning that doubles after which it may have taken all that it is allowed.
+    pub(super) fn next_look_at_tuning(&self, done: u64) -> u64 {
+        if self.reference.is_some() && self.most_of_tuning().is_some() { next_look(done) } else { u64::MAX }
+    }
+
+    /// Evaluations that tuning may take: half of all, so that some are left for draws.
+    fn most_of_tuning(&self) -> Option<u64> {
+        self.settings.until.as_ref().and_then(|until| until.evaluations).map(|most| most / 2)
+    }
+
+    /// Whether tuning may not go on.
+    pub(super) fn tuning_is_spent(&self) -> bool {
+        self.most_of_tuning().is_some_and(|most| self.asked().target >= most)
     }
 
     /// Whether sampling may end after so many iterations.
@@ -169,9 +178,12 @@ impl Run {
             let each = series.iter().map(|ladders| of(ladders));
             each.map(|ess| if ess.is_nan() { 0.0 } else { ess }).fold(f64::INFINITY, f64::min)
         };
+        // A density that is the same everywhere says nothing.
+        let heights: Vec<&Series> = self.records().flat_map(|record| &record.heights).collect();
+        let of_heights = [bulk(&heights), tail(&heights)].into_iter().filter(|ess| !ess.is_nan());
         Reached {
             ess: fewest(bulk).min(self.worth_of_modes()),
-            tail_ess: fewest(tail),
+            tail_ess: of_heights.fold(fewest(tail), f64::min),
             log_z_error: self.log_z().standard_error,
             evaluations: self.asked().target,
         }

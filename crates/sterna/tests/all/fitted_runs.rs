@@ -201,6 +201,35 @@ fn goals_may_change_on_the_way() {
     assert!(few < iterations && iterations <= few + few / 3 && much.results().iterations > iterations);
 }
 
+/// A round of tuning that would take far more than is allowed ends on its way, and half of what is allowed is left for draws.
+#[test]
+fn evaluations_end_a_round_of_tuning_on_its_way() {
+    let most = 30_000;
+    let ground = Arc::new(Geometric::from_standard_normal(sterna::targets::Dw4));
+    let until = Until { ess: Some(1e5), evaluations: Some(most), ..Until::default() };
+    let settings = Settings { until: Some(until), ..Settings::fitted() };
+    let mut run = Run::from_anchor(ground, settings, Acceleration::None).unwrap();
+    run.complete().unwrap();
+    assert_eq!(run.stopped_by(), Some(StoppedBy::Evaluations));
+    let results = run.results();
+    assert!(results.evaluations < most + most / 4, "{}", results.evaluations);
+    assert!(results.sampling_evaluations > most / 4, "{}", results.sampling_evaluations);
+}
+
+/// The goal for tails counts what the alarm about few draws counts: the log density too.
+#[test]
+fn the_log_density_counts_among_the_tails() {
+    let ground = Arc::new(Geometric::from_standard_normal(sterna::targets::Banana::new(2)));
+    let mut run = Run::from_anchor(ground, Settings::fitted(), Acceleration::None).unwrap();
+    run.complete().unwrap();
+    let ladders: Vec<Vec<f64>> =
+        run.records().flat_map(|r| r.draws.iter().map(|draws| draws.log_density.clone())).collect();
+    let ladders: Vec<&[f64]> = ladders.iter().map(|ladder| &ladder[..]).collect();
+    let of_log_density = sterna::estimates::tail_draws(&ladders).min(sterna::estimates::bulk_draws(&ladders));
+    let reached = run.reached().tail_ess;
+    assert!((400.0..=of_log_density).contains(&reached), "{reached} beside {of_log_density}");
+}
+
 #[test]
 fn a_density_that_is_nowhere_is_an_error() {
     struct Nowhere;

@@ -281,3 +281,14 @@ fn mirror_images_above_a_plateau_are_both_found() {
         }
     }
 }
+
+/// Along a ring every climb comes to a place of its own; forty modes in the plane are all found.
+#[test]
+fn optima_without_end_are_told_from_many() {
+    let ring = found(&crate::targets::Dw4, 1);
+    assert!(ring.has_no_end() && ring.as_one().unwrap().components().len() == 1);
+    let many = found(&crate::targets::Gmm::paper(10), 1);
+    // Some of the forty have no dip between them.
+    assert!(!many.has_no_end() && many.that_matter().count() >= 36, "{}", many.that_matter().count());
+    assert!(!found(&normals_at(vec![vec![0.0; 2]]), 1).has_no_end());
+}
