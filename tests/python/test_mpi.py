@@ -150,7 +150,7 @@ def test_what_is_wrong_is_said_once(tmp_path):
              "run.iterations": 500}
     code, errors = on(3, command(tmp_path / "run", small | {"run.thin": 0})[1:])
     assert code == 2 and errors.count("error:") == 1 and "run.thin" in errors, errors
-    code, errors = on(2, [*command(tmp_path / "run", small | {"chains.ensembles": 1})[1:]])
+    code, errors = on(4, [*command(tmp_path / "run", small | {"chains.ensembles": 1})[1:]])
     assert code == 0 and errors.count("1 of them have nothing to move") == 1, errors
     code, errors = on(2, command(tmp_path / "run", small)[1:])
     assert code == 2 and errors.count("error:") == 1 and "holds a run already" in errors, errors

@@ -8,16 +8,27 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <time.h>
 
-enum { FALLEN = -1 };
+enum { FALLEN = -1, NO_MEMORY = -2 };
 
 /* Seconds of looking without a sleep, of the longest sleep, and between two looks at the neighbours. */
 static const double AWAKE = 200e-6, LONGEST_SLEEP = 1e-3, NEIGHBOURS = 0.1;
 
 static MPI_Comm ours;
+
+/* What is on its way to other ranks, in copies that stay until it has left. */
+enum { SENDS = 256 };
+static struct send {
+    MPI_Request request;
+    void *bytes;
+    int room;
+} sends[SENDS];
+static int next_send;
+
 static const int64_t *neighbours;
 static int neighbour_count;
 static volatile sig_atomic_t asked;
@@ -36,6 +47,9 @@ int sterna_mpi_start(int *rank, int *ranks) {
     }
     if (code != MPI_SUCCESS) {
         return code;
+    }
+    for (int i = 0; i < SENDS; i++) {
+        sends[i].request = MPI_REQUEST_NULL;
     }
     MPI_Comm_set_errhandler(ours, MPI_ERRORS_RETURN);
     MPI_Comm_rank(ours, rank);
@@ -91,30 +105,95 @@ int sterna_mpi_is_gone(int64_t process) {
     return kill((pid_t)process, 0) != 0 && errno == ESRCH;
 }
 
+/* A wait, and when the neighbours were last looked at. */
+struct wait {
+    double begin, looked;
+};
+
+static struct wait begin_wait(void) {
+    double now = MPI_Wtime();
+    struct wait wait = {now, now};
+    return wait;
+}
+
+/* Between two looks at what is waited for. */
+static int rest(struct wait *wait) {
+    double now = MPI_Wtime(), waited = now - wait->begin;
+    if (waited < AWAKE) {
+        sched_yield();
+        return MPI_SUCCESS;
+    }
+    if (now - wait->looked > NEIGHBOURS) {
+        wait->looked = now;
+        for (int i = 0; i < neighbour_count; i++) {
+            if (sterna_mpi_is_gone(neighbours[i])) {
+                return FALLEN;
+            }
+        }
+    }
+    double sleep = waited / 16 < LONGEST_SLEEP ? waited / 16 : LONGEST_SLEEP;
+    struct timespec time = {0, (long)(1e9 * sleep)};
+    nanosleep(&time, NULL);
+    return MPI_SUCCESS;
+}
+
 static int wait_for(MPI_Request *request) {
-    double begin = MPI_Wtime(), looked = begin;
+    struct wait wait = begin_wait();
     for (;;) {
         int done = 0, code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS && !done) {
+            code = rest(&wait);
+        }
         if (code != MPI_SUCCESS || done) {
             return code;
         }
-        double now = MPI_Wtime(), waited = now - begin;
-        if (waited < AWAKE) {
-            sched_yield();
-            continue;
-        }
-        if (now - looked > NEIGHBOURS) {
-            looked = now;
-            for (int i = 0; i < neighbour_count; i++) {
-                if (sterna_mpi_is_gone(neighbours[i])) {
-                    return FALLEN;
-                }
-            }
-        }
-        double sleep = waited / 16 < LONGEST_SLEEP ? waited / 16 : LONGEST_SLEEP;
-        struct timespec time = {0, (long)(1e9 * sleep)};
-        nanosleep(&time, NULL);
     }
+}
+
+/* So many bytes to another rank, of a kind; it does not wait until they are heard, but for what was told SENDS calls ago. */
+int sterna_mpi_tell(int to, int kind, const void *bytes, int size) {
+    struct send *send = &sends[next_send];
+    int code = wait_for(&send->request);
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    if (send->room < size) {
+        void *room = realloc(send->bytes, size);
+        if (room == NULL) {
+            return NO_MEMORY;
+        }
+        send->bytes = room;
+        send->room = size;
+    }
+    memcpy(send->bytes, bytes, size);
+    next_send = (next_send + 1) % SENDS;
+    return MPI_Isend(send->bytes, size, MPI_BYTE, to, kind, ours, &send->request);
+}
+
+/* Waits for the next that a rank tells this one: its kind, and how many bytes it has. */
+int sterna_mpi_next(int from, int *kind, int *size) {
+    struct wait wait = begin_wait();
+    for (;;) {
+        MPI_Status status;
+        int there = 0, code = MPI_Iprobe(from, MPI_ANY_TAG, ours, &there, &status);
+        if (code == MPI_SUCCESS && there) {
+            *kind = status.MPI_TAG;
+            return MPI_Get_count(&status, MPI_BYTE, size);
+        }
+        if (code == MPI_SUCCESS) {
+            code = rest(&wait);
+        }
+        if (code != MPI_SUCCESS) {
+            return code;
+        }
+    }
+}
+
+/* Those bytes. */
+int sterna_mpi_hear(int from, int kind, void *bytes, int size) {
+    MPI_Request request;
+    int code = MPI_Irecv(bytes, size, MPI_BYTE, from, kind, ours, &request);
+    return code == MPI_SUCCESS ? wait_for(&request) : code;
 }
 
 /* So many bytes from each rank to all. */
@@ -145,8 +224,13 @@ int sterna_mpi_from_first(void *bytes, int size) {
     return code == MPI_SUCCESS ? wait_for(&request) : code;
 }
 
-/* All ranks end well. */
-void sterna_mpi_end(void) {
+/* All ranks end well; where one has failed, what was told may never be heard. */
+void sterna_mpi_end(int failed) {
+    for (int i = 0; i < SENDS; i++) {
+        if (!failed && wait_for(&sends[i].request) == MPI_SUCCESS) {
+            free(sends[i].bytes);
+        }
+    }
     MPI_Comm_free(&ours);
     MPI_Finalize();
 }

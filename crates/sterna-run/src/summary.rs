@@ -19,6 +19,7 @@ use crate::alarms::{self, Alarm, Code, Evidence, Looked, Verdict};
 use crate::checkpoint;
 use crate::chemistry::{Molecule, Observed};
 use crate::error::JobError;
+use crate::merge::Member;
 use crate::problem::{Constrain, Observable, Says};
 use crate::progress::Goals;
 use quantity::Source;
@@ -109,6 +110,9 @@ pub struct Summary {
     pub molecule: Option<Molecule>,
     /// What a user should know.
     pub alarms: Vec<Alarm>,
+    /// The runs that it was joined from, where it is of several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<Member>,
 }
 
 /// All that a summary is made of.
@@ -208,6 +212,7 @@ impl Summary {
             training: Training::report(run).map(Training::of),
             molecule,
             alarms,
+            merged: Vec::new(),
             setup,
         }
     }

@@ -1,5 +1,6 @@
 //! Ranks of a run as threads of one process: what holds for these holds for processes, and needs no launcher.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 use sterna::exchange::Exchange;
 use sterna::{Error, Result};
@@ -15,6 +16,9 @@ struct Table {
     ranks: usize,
     round: Mutex<Round>,
     turned: Condvar,
+    /// What one rank has told another and that has not heard yet: (from, to).
+    told: Mutex<HashMap<(usize, usize), VecDeque<Said>>>,
+    news: Condvar,
 }
 
 /// What a rank says, or why it cannot go on.
@@ -32,7 +36,8 @@ impl Together {
     /// Calls `work` on so many threads, and gives back what each came to.
     pub fn run<T: Send>(ranks: usize, work: impl Fn(Arc<dyn Exchange>) -> T + Sync) -> Vec<T> {
         let round = Mutex::new(Round { said: vec![None; ranks], ..Round::default() });
-        let table = Arc::new(Table { ranks, round, turned: Condvar::new() });
+        let (turned, told, news) = Default::default();
+        let table = Arc::new(Table { ranks, round, turned, told, news });
         std::thread::scope(|scope| {
             let begin = |rank| {
                 let exchange = Arc::new(Self { rank, table: table.clone() });
@@ -46,6 +51,12 @@ impl Together {
 }
 
 impl Together {
+    fn put(&self, to: usize, said: Said) {
+        let mut told = self.table.told.lock().expect("no rank panicked");
+        told.entry((self.rank, to)).or_default().push_back(said);
+        self.table.news.notify_all();
+    }
+
     /// One round: what each rank says.
     fn round(&self, own: Said) -> Arc<Vec<Said>> {
         let mut round = self.table.round.lock().expect("no rank panicked");
@@ -88,7 +99,27 @@ impl Exchange for Together {
         Ok(self.gather(own)?.swap_remove(0))
     }
 
+    fn tell(&self, to: usize, words: &[u8]) -> Result<()> {
+        self.put(to, Ok(words.to_vec()));
+        Ok(())
+    }
+
+    fn hear(&self, from: usize) -> Result<Vec<u8>> {
+        let mut told = self.table.told.lock().expect("no rank panicked");
+        loop {
+            match told.get_mut(&(from, self.rank)).and_then(VecDeque::pop_front) {
+                Some(said) => return said.map_err(Error::Elsewhere),
+                None => told = self.table.news.wait(told).expect("no rank panicked"),
+            }
+        }
+    }
+
+    fn warn(&self, to: usize, why: &str) {
+        self.put(to, Err(why.to_string()));
+    }
+
     fn fail(&self, why: &str) {
+        (0..self.table.ranks).filter(|to| *to != self.rank).for_each(|to| self.warn(to, why));
         self.round(Err(why.to_string()));
     }
 }
