@@ -170,15 +170,20 @@ int sterna_mpi_tell(int to, int kind, const void *bytes, int size) {
     return MPI_Isend(send->bytes, size, MPI_BYTE, to, kind, ours, &send->request);
 }
 
-/* Waits for the next that a rank tells this one: its kind, and how many bytes it has. */
-int sterna_mpi_next(int from, int *kind, int *size) {
+/* What a rank tells this one next: who, of what kind, and how many bytes; nobody, -1, where there is nothing and it is not waited for. */
+int sterna_mpi_next(int waits, int *from, int *kind, int *size) {
     struct wait wait = begin_wait();
     for (;;) {
         MPI_Status status;
-        int there = 0, code = MPI_Iprobe(from, MPI_ANY_TAG, ours, &there, &status);
+        int there = 0, code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ours, &there, &status);
         if (code == MPI_SUCCESS && there) {
+            *from = status.MPI_SOURCE;
             *kind = status.MPI_TAG;
             return MPI_Get_count(&status, MPI_BYTE, size);
+        }
+        if (code == MPI_SUCCESS && !waits) {
+            *from = -1;
+            return code;
         }
         if (code == MPI_SUCCESS) {
             code = rest(&wait);

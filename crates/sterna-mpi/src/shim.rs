@@ -30,7 +30,7 @@ mod c {
         ) -> c_int;
         pub fn sterna_mpi_from_first(bytes: *mut c_void, size: c_int) -> c_int;
         pub fn sterna_mpi_tell(to: c_int, kind: c_int, bytes: *const c_void, size: c_int) -> c_int;
-        pub fn sterna_mpi_next(from: c_int, kind: *mut c_int, size: *mut c_int) -> c_int;
+        pub fn sterna_mpi_next(waits: c_int, from: *mut c_int, kind: *mut c_int, size: *mut c_int) -> c_int;
         pub fn sterna_mpi_hear(from: c_int, kind: c_int, bytes: *mut c_void, size: c_int) -> c_int;
         pub fn sterna_mpi_end(failed: c_int);
         pub fn sterna_mpi_abort(code: c_int);
@@ -162,16 +162,17 @@ pub fn tell(to: usize, kind: Told, bytes: &[u8]) -> Result<(), Fault> {
     checked(unsafe { c::sterna_mpi_tell(size(to), kind as c_int, bytes.as_ptr().cast(), size(bytes.len())) })
 }
 
-/// The next bytes of another rank.
-pub fn hear(from: usize) -> Result<(Told, Vec<u8>), Fault> {
-    let (mut kind, mut length) = (0, 0);
-    // SAFETY: both are written before the call returns.
-    checked(unsafe { c::sterna_mpi_next(size(from), &mut kind, &mut length) })?;
+/// The next bytes that another rank tells this one, and which.
+pub fn hear(waits: bool) -> Result<Option<(usize, Told, Vec<u8>)>, Fault> {
+    let (mut from, mut kind, mut length) = (0, 0, 0);
+    // SAFETY: all are written before the call returns, but for the last two where nobody tells anything.
+    checked(unsafe { c::sterna_mpi_next(c_int::from(waits), &mut from, &mut kind, &mut length) })?;
+    let Ok(rank) = usize::try_from(from) else { return Ok(None) };
     let mut bytes = vec![0; length as usize];
     // SAFETY: there is room for as many as come.
-    checked(unsafe { c::sterna_mpi_hear(size(from), kind, bytes.as_mut_ptr().cast(), length) })?;
+    checked(unsafe { c::sterna_mpi_hear(from, kind, bytes.as_mut_ptr().cast(), length) })?;
     let told = if kind == Told::Words as c_int { Told::Words } else { Told::Warning };
-    Ok((told, bytes))
+    Ok(Some((rank, told, bytes)))
 }
 
 pub fn end(failed: bool) {

@@ -250,12 +250,15 @@ impl Exchange for World {
         })
     }
 
-    fn hear(&self, from: usize) -> Result<Vec<u8>> {
+    fn listen(&self, waits: bool) -> Result<Option<(usize, Vec<u8>)>> {
         self.exchange(|state| {
             state.check()?;
-            match shim::hear(from).map_err(|fault| self.lost(fault, state))? {
-                (Told::Words, words) => Ok(words),
-                (Told::Warning, why) => Err(Error::Elsewhere(String::from_utf8_lossy(&why).into_owned())),
+            match shim::hear(waits).map_err(|fault| self.lost(fault, state))? {
+                Some((from, Told::Words, words)) => Ok(Some((from, words))),
+                Some((_, Told::Warning, why)) => {
+                    Err(Error::Elsewhere(String::from_utf8_lossy(&why).into_owned()))
+                }
+                None => Ok(None),
             }
         })
     }

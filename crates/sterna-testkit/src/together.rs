@@ -1,6 +1,6 @@
 //! Ranks of a run as threads of one process: what holds for these holds for processes, and needs no launcher.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use sterna::exchange::Exchange;
 use sterna::{Error, Result};
@@ -16,8 +16,8 @@ struct Table {
     ranks: usize,
     round: Mutex<Round>,
     turned: Condvar,
-    /// What one rank has told another and that has not heard yet: (from, to).
-    told: Mutex<HashMap<(usize, usize), VecDeque<Said>>>,
+    /// What each rank has been told and has not heard yet, and by whom.
+    told: Mutex<Vec<VecDeque<(usize, Said)>>>,
     news: Condvar,
 }
 
@@ -36,7 +36,8 @@ impl Together {
     /// Calls `work` on so many threads, and gives back what each came to.
     pub fn run<T: Send>(ranks: usize, work: impl Fn(Arc<dyn Exchange>) -> T + Sync) -> Vec<T> {
         let round = Mutex::new(Round { said: vec![None; ranks], ..Round::default() });
-        let (turned, told, news) = Default::default();
+        let (turned, news) = Default::default();
+        let told = Mutex::new(vec![VecDeque::new(); ranks]);
         let table = Arc::new(Table { ranks, round, turned, told, news });
         std::thread::scope(|scope| {
             let begin = |rank| {
@@ -53,7 +54,7 @@ impl Together {
 impl Together {
     fn put(&self, to: usize, said: Said) {
         let mut told = self.table.told.lock().expect("no rank panicked");
-        told.entry((self.rank, to)).or_default().push_back(said);
+        told[to].push_back((self.rank, said));
         self.table.news.notify_all();
     }
 
@@ -104,14 +105,17 @@ impl Exchange for Together {
         Ok(())
     }
 
-    fn hear(&self, from: usize) -> Result<Vec<u8>> {
+    fn listen(&self, waits: bool) -> Result<Option<(usize, Vec<u8>)>> {
         let mut told = self.table.told.lock().expect("no rank panicked");
-        loop {
-            match told.get_mut(&(from, self.rank)).and_then(VecDeque::pop_front) {
-                Some(said) => return said.map_err(Error::Elsewhere),
-                None => told = self.table.news.wait(told).expect("no rank panicked"),
-            }
+        if waits {
+            told = self
+                .table
+                .news
+                .wait_while(told, |told| told[self.rank].is_empty())
+                .expect("no rank panicked");
         }
+        let next = told[self.rank].pop_front();
+        next.map(|(from, said)| said.map(|words| (from, words)).map_err(Error::Elsewhere)).transpose()
     }
 
     fn warn(&self, to: usize, why: &str) {

@@ -17,16 +17,16 @@ pub struct Ensemble {
     pub points: Points,
     /// One index process per copy.
     pub index: Vec<IndexProcess>,
-    /// Of a ladder that several ranks move: the rows that move here.
+    /// Of a ladder whose rows move one by one: the one that moves now.
     #[serde(skip)]
     held: Option<Held>,
 }
 
-/// Some rows of one ladder, and the chain that each sits on: their index process may wait for news of the others.
-#[derive(Clone, Debug)]
+/// A row of a ladder, and the chain that it sits on: the index process may wait for news of others.
+#[derive(Clone, Copy, Debug)]
 struct Held {
-    first: usize,
-    chain: Vec<usize>,
+    row: usize,
+    chain: usize,
 }
 
 impl Ensemble {
@@ -118,32 +118,31 @@ impl Ensemble {
 
     /// Chain on which a row sits.
     pub fn chain(&self, row: usize) -> usize {
-        match &self.held {
-            Some(held) if held.rows().contains(&row) => held.chain[row - held.first],
+        match self.held {
+            Some(held) if held.row == row => held.chain,
             _ => self.index[row / self.chains].chain(row % self.chains),
         }
     }
 
-    /// Rows that move here: all of them, but for a ladder that is [held](Self::hold) in part.
+    /// Rows that move now: all of them, but for one that is [held](Self::hold).
     pub(crate) fn held(&self) -> Range<usize> {
-        self.held.as_ref().map_or(0..self.points.rows(), Held::rows)
+        self.held.map_or(0..self.points.rows(), |held| held.row..held.row + 1)
     }
 
-    /// Row that sits on a chain of a copy, where it moves here.
+    /// Row that sits on a chain of a copy, where it moves now.
     pub(crate) fn held_row(&self, copy: usize, chain: usize) -> Option<usize> {
-        match &self.held {
-            Some(held) => held.chain.iter().position(|&own| own == chain).map(|place| held.first + place),
+        match self.held {
+            Some(held) => (held.chain == chain).then_some(held.row),
             None => Some(self.row(copy, chain)),
         }
     }
 
-    /// From now on these rows of one ladder move here and the others elsewhere: `index` stays as it is.
-    pub(crate) fn hold(&mut self, rows: Range<usize>) {
-        self.held = None;
-        self.held = Some(Held { first: rows.start, chain: rows.map(|row| self.chain(row)).collect() });
+    /// Of a single ladder, only this row moves from now on, which sits on this chain: `index` stays as it is.
+    pub(crate) fn hold(&mut self, row: usize, chain: usize) {
+        self.held = Some(Held { row, chain });
     }
 
-    /// All rows are known here again.
+    /// All rows move again.
     pub(crate) fn hold_all(&mut self) {
         self.held = None;
     }
@@ -151,7 +150,8 @@ impl Ensemble {
     /// Partners take each other's chains where their swap was accepted. The swaps are those of an iteration, ladder by ladder.
     pub(crate) fn take_seats(&mut self, t: u64, swaps: &[Swap]) {
         if let Some(held) = &mut self.held {
-            swaps.iter().filter(|swap| swap.accepted).for_each(|swap| held.swap(swap.pair));
+            let accepted = swaps.iter().filter(|swap| swap.accepted);
+            accepted.for_each(|swap| held.chain = 2 * swap.pair - 1 - held.chain);
             return;
         }
         let mut swaps = swaps.iter();
@@ -234,23 +234,6 @@ impl Ensemble {
     pub fn reschedule(&mut self, path: &dyn AnnealingPath, schedule: &Schedule) -> Result<()> {
         let betas: Vec<f64> = (0..self.points.rows()).map(|row| schedule.betas()[self.chain(row)]).collect();
         path.move_to(&betas, &mut self.points)
-    }
-}
-
-impl Held {
-    fn rows(&self) -> Range<usize> {
-        self.first..self.first + self.chain.len()
-    }
-
-    /// Whoever sits on the chains of a pair changes places.
-    fn swap(&mut self, pair: usize) {
-        for chain in &mut self.chain {
-            if *chain == pair {
-                *chain -= 1;
-            } else if *chain + 1 == pair {
-                *chain += 1;
-            }
-        }
     }
 }
 

@@ -28,13 +28,14 @@ pub trait Exchange: Send + Sync {
     /// Tells another rank something, without waiting until that hears it.
     fn tell(&self, to: usize, words: &[u8]) -> Result<()>;
 
-    /// What another rank tells this one next.
+    /// What others have told this rank, one after the other, and who it was; where there is nothing more, none, or if it waits, what
+    /// comes next.
     ///
     /// # Errors
-    /// If that rank has [`warned`](Self::warn) in place of telling something, or is gone.
-    fn hear(&self, from: usize) -> Result<Vec<u8>>;
+    /// If a rank has [`warned`](Self::warn) this one, or is gone.
+    fn listen(&self, waits: bool) -> Result<Option<(usize, Vec<u8>)>>;
 
-    /// Tells another rank that nothing more comes from this one, and why: whatever it would hear next of it fails with these words.
+    /// Tells another rank that nothing more comes from this one, and why: it fails with these words where it listens.
     fn warn(&self, to: usize, why: &str);
 
     /// Who this is, for people.
@@ -83,8 +84,8 @@ impl Exchange for Alone {
         Err(nobody(to))
     }
 
-    fn hear(&self, from: usize) -> Result<Vec<u8>> {
-        Err(nobody(from))
+    fn listen(&self, waits: bool) -> Result<Option<(usize, Vec<u8>)>> {
+        if waits { Err(nobody(1)) } else { Ok(None) }
     }
 
     fn warn(&self, _: usize, _: &str) {}

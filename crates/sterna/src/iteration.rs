@@ -4,7 +4,6 @@ use crate::accelerator::{Accelerator, Direction, Journey};
 use crate::call::{Call, Rows, Scratch, Slots};
 use crate::ensemble::Ensemble;
 use crate::explorer::{Explorer, Moved, Moves};
-use crate::partners::Partners;
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, Streams};
 use crate::swap::{Swap, decide};
@@ -122,16 +121,24 @@ impl Workspace {
         }
     }
 
-    /// Buffers for an ensemble, unless these are for such a one already.
-    pub(crate) fn make_ready(&mut self, ensemble: &Ensemble) {
-        if (self.fresh.x.dim(), self.up.points.x.dim()) != (ensemble.points.x.dim(), ensemble.points.x.dim())
-        {
-            *self = Self::new(ensemble);
+    /// Buffers for one of its rows.
+    pub(crate) fn of_a_row(ensemble: &Ensemble) -> Self {
+        let dim = ensemble.points.x.dim();
+        Self {
+            fresh: Points::zeros(1, dim),
+            up: Journey::new(1, dim),
+            down: Journey::new(1, dim),
+            ..Self::default()
         }
+    }
+
+    /// The swaps that were proposed.
+    pub(crate) fn swaps(&mut self) -> &mut [Swap] {
+        &mut self.swaps.proposed
     }
 }
 
-/// Iteration t of Algorithm 1, for ladders whose rows all move here.
+/// Iteration t of Algorithm 1.
 pub fn iterate(
     t: u64,
     ensemble: &mut Ensemble,
@@ -139,23 +146,31 @@ pub fn iterate(
     work: &mut Workspace,
     out: &mut dyn Recorder,
 ) -> Result<()> {
-    iterate_among(t, ensemble, sampler, work, &mut (), out)
+    set_out(t, ensemble, sampler, work)?; // lines 3–10
+    meet(t, ensemble, sampler, work, out) // lines 11–13
 }
 
-/// Iteration t of Algorithm 1.
-pub(crate) fn iterate_among(
+/// What rows do by themselves.
+pub(crate) fn set_out(
     t: u64,
     ensemble: &mut Ensemble,
     sampler: &Sampler,
     work: &mut Workspace,
-    partners: &mut dyn Partners,
-    out: &mut dyn Recorder,
 ) -> Result<()> {
     explore(t, ensemble, sampler, work)?; // line 3
     propose(t, ensemble, sampler, work); // line 4
-    travel(t, ensemble, sampler, work)?; // lines 5–10
+    travel(t, ensemble, sampler, work) // lines 5–10
+}
+
+/// What hangs on both partners: [`swaps`](Workspace::swaps) must know the weights of both by now.
+pub(crate) fn meet(
+    t: u64,
+    ensemble: &mut Ensemble,
+    sampler: &Sampler,
+    work: &mut Workspace,
+    out: &mut dyn Recorder,
+) -> Result<()> {
     let SwapWork { proposed, keys, uniforms, .. } = &mut work.swaps;
-    partners.meet(t, ensemble, proposed)?; // what rows that move elsewhere weigh
     decide(&sampler.streams, t, keys, uniforms, proposed); // lines 11–12
     apply(t, ensemble, work); // line 13
     out.record(&Step {

@@ -1,9 +1,9 @@
-//! Swaps whose two sides move on different ranks: each tells the others what its rows weigh, and all of them decide alike
+//! Swaps whose two sides move on different ranks: each rank tells the others what its rows weigh, and all of them decide alike
 //! (Algorithm 1, lines 11–12).
 //!
-//! A rank tells all others of its team one short message an iteration, and goes on as soon as it knows what the partners of its own rows
-//! weigh. Who these partners are it knows from the iteration before, of which it has heard everyone; so no two ranks of a team are
-//! more than an iteration apart, and none waits for one that is merely slow this once.
+//! A row tells one number an iteration, as soon as it has it, while other rows still move. It may go on once its partner has told its own, and
+//! once all rows are known to have done the iteration before, since that says who its partner is: so no two rows are more than an
+//! iteration apart, and none waits for one that is merely slow this once.
 
 use crate::exchange::{Exchange, ladders_moved_by, team_of};
 use crate::index_process::IndexProcess;
@@ -12,19 +12,6 @@ use crate::swap::{Swap, decide};
 use crate::{Ensemble, Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Whoever knows what rows weigh that move elsewhere.
-pub(crate) trait Partners {
-    /// Completes the log-weights of swaps of which only one side moves here.
-    fn meet(&mut self, t: u64, ensemble: &Ensemble, swaps: &mut [Swap]) -> Result<()>;
-}
-
-/// All rows move here.
-impl Partners for () {
-    fn meet(&mut self, _: u64, _: &Ensemble, _: &mut [Swap]) -> Result<()> {
-        Ok(())
-    }
-}
 
 /// Who moves which rows of one ladder.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,13 +40,9 @@ impl Team {
         (size > 1 && own < size).then_some(Self { ladder, first: team.start, size, own, chains })
     }
 
-    /// Rows that a member moves: as many as the others, or one more.
-    pub fn rows_of(&self, member: usize) -> Range<usize> {
-        self.chains * member / self.size..self.chains * (member + 1) / self.size
-    }
-
+    /// Rows that this rank moves: as many as the others, or one more.
     pub fn own_rows(&self) -> Range<usize> {
-        self.rows_of(self.own)
+        self.chains * self.own / self.size..self.chains * (self.own + 1) / self.size
     }
 
     /// Whether this rank keeps the records.
@@ -67,41 +50,51 @@ impl Team {
         self.own == 0
     }
 
-    /// Members but this one.
+    /// How many others there are.
+    pub fn count_of_others(&self) -> usize {
+        self.size - 1
+    }
+
+    /// Ranks but this one.
     pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
-        let own = self.own;
-        (0..self.size).filter(move |member| *member != own)
-    }
-
-    pub fn rank_of(&self, member: usize) -> usize {
-        self.first + member
-    }
-
-    /// The member that moves a row.
-    fn mover(&self, row: usize) -> usize {
-        let about = row * self.size / self.chains;
-        // Rounding may have put it one further.
-        if self.rows_of(about).contains(&row) { about } else { about + 1 }
+        let own = self.first + self.own;
+        (self.first..self.first + self.size).filter(move |rank| *rank != own)
     }
 }
 
-/// What a member of a team has heard of a stretch of iterations.
+/// What a rank of a team has heard.
 pub(crate) struct Talk {
     team: Team,
     exchange: Arc<dyn Exchange>,
     streams: Streams,
-    /// Who sat where after `settled` iterations.
+    /// Who sat where after `settled` iterations, which all rows are known to have done.
     index: IndexProcess,
     settled: u64,
-    /// Iterations of which each member has been heard.
-    heard: Vec<u64>,
-    /// What each row weighed in an iteration, even or odd: nobody is heard of a third one while these two are needed.
-    weights: [Vec<f64>; 2],
-    message: Vec<u8>,
+    /// Iterations of which each row has told.
+    told: Vec<u64>,
+    /// What is known of the latest iterations, each in its place of the ring.
+    ring: [Known; RING],
     work: Deciding,
-    /// All swaps, where this rank keeps the records.
+    /// All swaps that nobody has taken yet, where this rank keeps the records.
     decided: Vec<Swap>,
+    /// What others have written down.
+    logs: Vec<Vec<u8>>,
 }
+
+/// What is known of an iteration.
+#[derive(Clone, Default)]
+struct Known {
+    /// The row on each chain before it.
+    seats: Vec<usize>,
+    /// What each row weighed.
+    weights: Vec<f64>,
+}
+
+/// Rows of other ranks may be four iterations beyond what is settled here, and rows of this one at the last that is.
+const RING: usize = 8;
+
+/// In place of an iteration: what follows is what a rank has written down.
+const LOG: u64 = u64::MAX;
 
 #[derive(Default)]
 struct Deciding {
@@ -111,7 +104,7 @@ struct Deciding {
 }
 
 impl Talk {
-    /// Begins after `done` iterations of a ladder that all members know.
+    /// Begins after `done` iterations of a ladder that all ranks know.
     pub fn new(
         team: Team,
         exchange: Arc<dyn Exchange>,
@@ -119,41 +112,122 @@ impl Talk {
         ensemble: &Ensemble,
         done: u64,
     ) -> Self {
-        Self {
+        let known = Known { seats: vec![0; team.chains], weights: vec![0.0; team.chains] };
+        let mut talk = Self {
             exchange,
             streams,
             index: ensemble.index[0].clone(),
             settled: done,
-            heard: vec![done; team.size],
-            weights: [0, 1].map(|_| vec![0.0; team.chains]),
-            message: Vec::new(),
+            told: vec![done; team.chains],
+            ring: std::array::from_fn(|_| known.clone()),
             work: Deciding::default(),
             decided: Vec::new(),
+            logs: Vec::new(),
             team,
+        };
+        talk.note_seats();
+        talk
+    }
+
+    /// Who sits where after what is settled.
+    pub fn index(&self) -> &IndexProcess {
+        &self.index
+    }
+
+    /// Swaps of the iterations that were settled since they were last taken.
+    pub fn take_decided(&mut self) -> Vec<Swap> {
+        std::mem::take(&mut self.decided)
+    }
+
+    /// Tells all others what a row weighs in an iteration.
+    pub fn tell(&mut self, t: u64, row: usize, weight: f64) -> Result<()> {
+        self.note(t, row, weight)?;
+        let mut words = [0; 24];
+        for (word, number) in words.chunks_exact_mut(8).zip([t, row as u64, weight.to_bits()]) {
+            word.copy_from_slice(&number.to_le_bytes());
+        }
+        self.team.others().try_for_each(|rank| self.exchange.tell(rank, &words))
+    }
+
+    /// Tells the rank that keeps the records what was written down here.
+    pub fn hand_in(&self, log: &[u8]) -> Result<()> {
+        self.exchange.tell(self.team.first, &[&LOG.to_le_bytes(), log].concat())
+    }
+
+    /// What all others have written down.
+    pub fn collect(&mut self) -> Result<Vec<Vec<u8>>> {
+        while self.logs.len() < self.team.count_of_others() {
+            self.listen(true)?;
+        }
+        Ok(std::mem::take(&mut self.logs))
+    }
+
+    /// Hears all that has come, or if it waits, one thing at least.
+    pub fn listen(&mut self, waits: bool) -> Result<()> {
+        let mut waits = waits;
+        while let Some((_, words)) = self.exchange.listen(waits)? {
+            waits = false;
+            let number =
+                |k: usize| words.get(8 * k..8 * k + 8).map(|b| u64::from_le_bytes(b.try_into().expect("8")));
+            match (number(0), number(1), number(2)) {
+                (Some(LOG), _, _) => self.logs.push(words[8..].to_vec()),
+                (Some(t), Some(row), Some(weight)) if row < self.team.chains as u64 => {
+                    self.note(t, row as usize, f64::from_bits(weight))?;
+                }
+                _ => return Err(out_of_step()),
+            }
+        }
+        self.settle();
+        Ok(())
+    }
+
+    fn note(&mut self, t: u64, row: usize, weight: f64) -> Result<()> {
+        if self.told[row] + 1 != t || t > self.settled + RING as u64 - 2 {
+            return Err(out_of_step());
+        }
+        self.told[row] = t;
+        self.ring[place(t)].weights[row] = weight;
+        Ok(())
+    }
+
+    /// Whether all rows are known to have done so many iterations.
+    pub fn has_settled(&self, t: u64) -> bool {
+        self.settled >= t
+    }
+
+    /// Completes the swap of a row that sits on this chain, if it has one in the iteration; whether it may go on.
+    pub fn is_met(&self, t: u64, chain: usize, swap: Option<&mut Swap>) -> bool {
+        if !self.has_settled(t - 1) {
+            return false;
+        }
+        let Some(swap) = swap else { return true };
+        let known = &self.ring[place(t)];
+        let (other, weight) = match chain == swap.pair {
+            true => (swap.pair - 1, &mut swap.log_forward),
+            false => (swap.pair, &mut swap.log_backward),
+        };
+        let partner = known.seats[other];
+        *weight = known.weights[partner];
+        self.told[partner] >= t
+    }
+
+    /// Decides all swaps of the iterations that all rows have told of.
+    fn settle(&mut self) {
+        let told = self.told.iter().copied().min().unwrap_or(self.settled);
+        while self.settled < told {
+            self.settle_next();
         }
     }
 
-    /// Waits until all members are known to have made `done` iterations: who sits where then, and where this rank keeps the records, all
-    /// swaps since the beginning.
-    pub fn settle(mut self, done: u64) -> Result<(IndexProcess, Vec<Swap>)> {
-        while self.settled < done {
-            self.settle_next()?;
-        }
-        Ok((self.index, self.decided))
-    }
-
-    /// Hears the others of the iteration after the last that is settled, and decides all its swaps.
-    fn settle_next(&mut self) -> Result<()> {
+    fn settle_next(&mut self) {
         let t = self.settled + 1;
-        for member in self.team.others() {
-            self.hear(member, t)?;
-        }
-        let (index, weights) = (&mut self.index, &self.weights[parity(t)]);
+        let (index, known) = (&mut self.index, &self.ring[place(t)]);
         let Deciding { swaps, keys, uniforms } = &mut self.work;
         swaps.clear();
         keys.clear();
         for pair in index.legs().pairs(t) {
-            let [log_forward, log_backward] = [pair - 1, pair].map(|chain| weights[index.replica(chain)]);
+            let [log_forward, log_backward] =
+                [pair - 1, pair].map(|chain| known.weights[index.replica(chain)]);
             swaps.push(Swap { pair, log_forward, log_backward, ..Swap::default() });
             keys.push((self.team.ladder * self.team.chains + pair) as u32);
         }
@@ -165,88 +239,21 @@ impl Talk {
             self.decided.extend_from_slice(swaps);
         }
         self.settled = t;
-        Ok(())
+        self.note_seats();
     }
 
-    /// Hears a member until it has told of an iteration.
-    fn hear(&mut self, member: usize, t: u64) -> Result<()> {
-        while self.heard[member] < t {
-            let words = self.exchange.hear(self.team.rank_of(member))?;
-            let next = self.heard[member] + 1;
-            let rows = self.team.rows_of(member);
-            let numbers = words.chunks_exact(8).map(|bytes| bytes.try_into().expect("eight bytes"));
-            let mut numbers = numbers.map(u64::from_le_bytes);
-            if numbers.next() != Some(next) || words.len() != 8 * (1 + rows.len()) {
-                return Err(Error::Elsewhere(
-                    "ranks are out of step: do all of them run the same program?".into(),
-                ));
-            }
-            for (weight, bits) in self.weights[parity(next)][rows].iter_mut().zip(numbers) {
-                *weight = f64::from_bits(bits);
-            }
-            self.heard[member] = next;
-        }
-        Ok(())
-    }
-
-    /// Tells all others what this rank's rows weigh.
-    fn tell(&mut self, t: u64) -> Result<()> {
-        let weights = &self.weights[parity(t)][self.team.own_rows()];
-        self.message.clear();
-        self.message.extend(t.to_le_bytes());
-        self.message.extend(weights.iter().flat_map(|weight| weight.to_bits().to_le_bytes()));
-        self.team.others().try_for_each(|member| self.exchange.tell(self.team.rank_of(member), &self.message))
+    /// Who sits where before the iteration after what is settled.
+    fn note_seats(&mut self) {
+        let seats = &mut self.ring[place(self.settled + 1)].seats;
+        seats.iter_mut().enumerate().for_each(|(chain, row)| *row = self.index.replica(chain));
     }
 }
 
-impl Partners for Talk {
-    fn meet(&mut self, t: u64, ensemble: &Ensemble, swaps: &mut [Swap]) -> Result<()> {
-        let weights = &mut self.weights[parity(t)];
-        for swap in &*swaps {
-            let ways = [(swap.pair - 1, swap.log_forward), (swap.pair, swap.log_backward)];
-            for (chain, weight) in ways {
-                if let Some(row) = ensemble.held_row(0, chain) {
-                    weights[row] = weight;
-                }
-            }
-        }
-        self.tell(t)?;
-        // Now that it has told them, it may wait for them.
-        while self.settled + 1 < t {
-            self.settle_next()?;
-        }
-        for swap in swaps {
-            let ways = [(swap.pair - 1, &mut swap.log_forward), (swap.pair, &mut swap.log_backward)];
-            for (chain, weight) in ways {
-                let row = self.index.replica(chain);
-                if !self.team.own_rows().contains(&row) {
-                    self.hear(self.team.mover(row), t)?;
-                    *weight = self.weights[parity(t)][row];
-                }
-            }
-        }
-        Ok(())
-    }
+/// Place in the ring.
+fn place(t: u64) -> usize {
+    (t % RING as u64) as usize
 }
 
-fn parity(t: u64) -> usize {
-    (t % 2) as usize
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_row_has_one_mover() {
-        for chains in 2..40 {
-            for size in 2..=chains {
-                let team = Team { ladder: 0, first: 0, size, own: 0, chains };
-                for row in 0..chains {
-                    assert!(team.rows_of(team.mover(row)).contains(&row), "{row} of {chains} on {size}");
-                }
-                assert!((0..size).all(|member| !team.rows_of(member).is_empty()));
-            }
-        }
-    }
+fn out_of_step() -> Error {
+    Error::Elsewhere("ranks are out of step: do all of them run the same program?".into())
 }

@@ -3,11 +3,11 @@
     python scripts/measure/clusters/model.py --chart docs/book/clusters-model.svg
 
 Rows sit on ranks, evaluations take times with a spread, messages arrive after a latency, and swaps happen as in the program: even and odd
-pairs in turns, half of them accepted. Three rules say when a rank may begin its next iteration:
+pairs in turns, half of them accepted. Two rules say when a row may begin its next iteration:
 
-    all       once it has heard all ranks of its ladder: what a collective call would do;
-    program   once it has heard the partners of its own rows, and all others of the iteration before: what the program does;
-    partners  once it has heard the partners of its own rows: the least that the same bits allow.
+    rows   once its partner has told what it weighs, and all rows of the ladder have told of the iteration before: what the program does,
+           whose ranks take the row that is furthest behind of those that may go on;
+    all    once all rows of the ladder have told: what a collective call in each iteration would do.
 
 Ladders know nothing of each other, but at the end of each block of iterations all ranks wait for each other.
 """
@@ -18,108 +18,98 @@ import json
 
 import numpy as np
 
-# Seconds that a rank spends on telling or hearing one message, as measured by tells.py on one machine.
-PER_MESSAGE = 0.6e-6
+# Seconds that a rank spends on telling or hearing one message, as measured on one machine (scaling.py with --sleep-us 0).
+PER_MESSAGE = 1e-6
+# Iterations of a block, and blocks that are simulated of a ladder.
+BLOCK, BLOCKS = 64, 24
 
 
-def efficiency(ladders, chains, ranks, *, seconds, spread, latency, rule="program", moves=1, block=64, iterations=256, seed=1):
-    """Share of their time that ranks work: `ranks` of them to a ladder of so many chains, all of whose rows make `moves` evaluations."""
-    random = np.random.default_rng(seed)
-    mover = np.arange(chains) * ranks // chains
-    seats = np.array([random.permutation(chains) for _ in range(ladders)])  # the row on each chain
-    rows = np.arange(ladders)[:, None]
-    begin = np.zeros((ladders, ranks))
-    before = np.full((ladders, ranks), -np.inf)  # when each had made the iteration before
-    talk = PER_MESSAGE * 2 * (ranks - 1)
-    shape = spread**-2
-    worked = 0.0
-    for t in range(1, iterations + 1):
-        # Gamma: positive, with the mean and the spread that were asked for.
-        each = seconds / shape * random.gamma(shape, size=(ladders, chains, moves)).sum(axis=2) if spread else np.full((ladders, chains), seconds * moves)
-        work = np.zeros((ladders, ranks))
-        np.add.at(work, (rows, mover[None, :]), each)
-        worked += work.sum()
-        done = begin + work + (talk if ranks > 1 else 0.0)
-        next_begin = done.copy()
-        first = t % 2
-        lower, upper = seats[:, first:-1:2], seats[:, first + 1::2]
-        pairs = min(lower.shape[1], upper.shape[1])
-        lower, upper = lower[:, :pairs], upper[:, :pairs]
-        if rule == "all":
-            next_begin = np.maximum(next_begin, done.max(axis=1, keepdims=True) + latency)
-        else:
-            for one, other in [(mover[lower], mover[upper]), (mover[upper], mover[lower])]:
-                heard = np.where(one == other, -np.inf, np.take_along_axis(done, other, axis=1) + latency)
-                np.maximum.at(next_begin, (rows, one), heard)
-            if rule == "program" and ranks > 1:
-                next_begin = np.maximum(next_begin, before.max(axis=1, keepdims=True) + latency)
-        before = done
-        accepted = random.random(lower.shape) < 0.5
-        new_lower = np.where(accepted, upper, lower)
-        new_upper = np.where(accepted, lower, upper)
-        seats[:, first:first + 2 * pairs:2], seats[:, first + 1:first + 1 + 2 * pairs:2] = new_lower, new_upper
-        if t % block == 0:
-            # A tree of messages among all ranks of the run.
-            next_begin[:] = next_begin.max() + latency * np.ceil(np.log2(max(2, ladders * ranks)))
-        begin = next_begin
-    return worked / (ladders * ranks * begin.max())
-
-
-def one_by_one(chains, ranks, *, seconds, spread, latency, iterations=256, seed=1):
-    """The same for a rank that would take its rows one by one, as their partners become known: not what the program does."""
-    random = np.random.default_rng(seed)
-    seats, partner = random.permutation(chains), np.full((iterations + 1, chains), -1)
-    for t in range(1, iterations + 1):
+def partners(chains, random):
+    """Of each row in each iteration of a block; the row itself where it has none."""
+    seats, found = random.permutation(chains), np.tile(np.arange(chains), (BLOCK + 1, 1))
+    for t in range(1, BLOCK + 1):
         for lower in range((t + 1) % 2, chains - 1, 2):
             a, b = seats[lower], seats[lower + 1]
-            partner[t, a], partner[t, b] = b, a
+            found[t, a], found[t, b] = b, a
             if random.random() < 0.5:
                 seats[lower], seats[lower + 1] = b, a
-    shape, mover = spread**-2, np.arange(chains) * ranks // chains
-    done = np.full((iterations + 1, chains), np.nan)
-    done[0], ready, free = 0.0, [[(1, row, 0.0) for row in range(chains) if mover[row] == rank] for rank in range(ranks)], np.zeros(ranks)
-    events = [(0.0, rank) for rank in range(ranks)]
+    return found
+
+
+def block_seconds(chains, ranks, seconds, spread, latency, moves, rule, random):
+    """How long a ladder takes for a block on so many ranks."""
+    partner, mover = partners(chains, random), np.arange(chains) * ranks // chains
+    shape = spread**-2
+    # Gamma: positive, with the mean and the spread that were asked for.
+    takes = seconds / shape * random.gamma(shape, size=(BLOCK + 1, chains, moves)).sum(axis=2) + PER_MESSAGE * 2 * (ranks - 1)
+    done = np.full((BLOCK + 1, chains), np.inf)
+    done[0] = 0.0
+    left = np.full(BLOCK + 1, chains)
+    left[0] = 0
+    free = np.zeros(ranks)
+    able = [[(1, row) for row in range(chains) if mover[row] == rank] for rank in range(ranks)]  # what a rank may begin
+    waits = set()  # rows that have done an iteration and may not go on yet
+    events = [(0.0, rank, ()) for rank in range(ranks)]
+
+    def may_go_on(t, row, now):
+        """When it may, as far as that is known by now."""
+        rows = range(chains) if rule == "all" else (row, partner[t, row])
+        if left[t if rule == "all" else t - 1] or any(done[t, other] == np.inf for other in rows):
+            return None
+        heard = max(done[t, other] + (latency if mover[other] != mover[row] else 0.0) for other in rows)
+        return max(now, heard, done[t - 1].max() + latency if ranks > 1 else 0.0)
+
     while events:
-        now, rank = heapq.heappop(events)
-        now = max(now, free[rank])
-        able = [task for task in ready[rank] if task[2] <= now]
-        if not able:
-            if ready[rank]:
-                heapq.heappush(events, (min(task[2] for task in ready[rank]), rank))
+        now, rank, arrived = heapq.heappop(events)
+        if arrived:
+            able[rank].append(arrived)
+        if free[rank] > now or not able[rank]:
             continue
-        task = min(able)
-        ready[rank].remove(task)
-        t, row, _ = task
-        free[rank] = done[t, row] = now + random.gamma(shape) * seconds / shape
-        heapq.heappush(events, (free[rank], rank))
-        other = partner[t, row]
-        for own, far in [(row, other), (other, row)] if other >= 0 and not np.isnan(done[t, other]) else [(row, row)] if other < 0 else []:
-            if t < iterations:
-                away = latency if mover[own] != mover[far] else 0.0
-                when = max(done[t, own], done[t, far] + away)
-                ready[mover[own]].append((t + 1, own, when))
-                heapq.heappush(events, (when, mover[own]))
-    return chains * iterations * seconds / (ranks * done.max())
+        t, row = min(able[rank])
+        able[rank].remove((t, row))
+        free[rank] = done[t, row] = now + takes[t, row]
+        left[t] -= 1
+        heapq.heappush(events, (free[rank], rank, ()))
+        if t < BLOCK:
+            waits.add((t, row))
+        for task in [task for task in waits if task[0] in (t, t + 1)]:
+            when = may_go_on(*task, now)
+            if when is not None:
+                waits.remove(task)
+                heapq.heappush(events, (when, mover[task[1]], (task[0] + 1, task[1])))
+    return done[BLOCK].max()
+
+
+def efficiency(ladders, chains, ranks, *, seconds=0.01, spread=0.3, latency=1e-4, moves=1, rule="rows", seed=1):
+    """Share of their time that ranks work: so many of them to each ladder."""
+    random = np.random.default_rng(seed)
+    one = np.array([block_seconds(chains, ranks, seconds, spread, latency, moves, rule, random) for _ in range(BLOCKS)])
+    # A block of the run ends with its slowest ladder, and a tree of messages.
+    slowest = random.choice(one, size=(400, ladders)).max(axis=1).mean()
+    slowest += latency * np.ceil(np.log2(max(2, ladders * ranks)))
+    return float(chains * BLOCK * moves * seconds / (ranks * slowest))
 
 
 def sweeps():
-    """What the chart shows, as lines of (ranks, efficiency)."""
+    """What the chart shows."""
     counts = [16, 64, 256, 1024, 4096]
-    of = lambda ranks, rows_each, **more: efficiency(
-        ranks * rows_each // 64 or 1, min(64, ranks * rows_each), min(64, ranks * rows_each) // rows_each, **more)
-    usual = {"seconds": 0.01, "spread": 0.3, "latency": 100e-6}
+
+    def of(ranks, rows_each=1, **more):
+        """Ladders of 64 chains, or of as many as there are rows."""
+        chains = min(64, ranks * rows_each)
+        return efficiency(ranks * rows_each // chains, chains, chains // rows_each, **more)
+
     rules = {
-        "waits for all": [of(n, 1, rule="all", **usual) for n in counts],
-        "as in the program": [of(n, 1, **usual) for n in counts],
-        "partners alone": [of(n, 1, rule="partners", **usual) for n in counts],
-        "4 rows a rank": [of(n, 4, **usual) for n in counts],
-        "5 evaluations a move": [of(n, 1, moves=5, **usual) for n in counts],
+        "1 row a rank, if each iteration waited for all": [of(n, rule="all") for n in counts],
+        "1 row a rank": [of(n) for n in counts],
+        "1 row a rank, 5 evaluations a move": [of(n, moves=5) for n in counts],
+        "2 rows a rank": [of(n, 2) for n in counts],
+        "4 rows a rank": [of(n, 4) for n in counts],
     }
     times = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 1e-1, 1.0]
-    latencies = {f"{label} latency": [of(4096, 1, seconds=s, spread=0.3, latency=latency, moves=5) for s in times]
+    latencies = {f"{label} latency": [of(4096, 2, seconds=s, latency=latency) for s in times]
                  for label, latency in [("10 µs", 1e-5), ("100 µs", 1e-4), ("1 ms", 1e-3)]}
-    usual_ladder = {rows: one_by_one(64, 64 // rows, **usual) for rows in [1, 2, 4]}
-    return {"one by one, by rows a rank": usual_ladder, "ranks": counts, "rules": rules, "seconds": times, "latencies": latencies}
+    return {"ranks": counts, "rules": rules, "seconds": times, "latencies": latencies}
 
 
 COLOURS = ["#c0504d", "#1f6f8b", "#7a7a7a", "#4f8a3c", "#8a5fae"]
@@ -146,8 +136,8 @@ def panel(left, title, ticks, lines, label):
 def chart(found):
     """Both panels as SVG."""
     ticks = [f"{1e3 * s:g} ms" if s < 1 else "1 s" for s in found["seconds"]]
-    body = panel(0, "one row a rank, evaluations of 10 ms ± 30%", found["ranks"], found["rules"], "ranks, 64 to a ladder")
-    body += panel(360, "4,096 ranks, 5 evaluations a move", ticks, found["latencies"], "an evaluation takes")
+    body = panel(0, "evaluations of 10 ms ± 30%, 100 µs latency", found["ranks"], found["rules"], "ranks, for ladders of 64 chains")
+    body += panel(360, "4,096 ranks, 2 rows each", ticks, found["latencies"], "an evaluation takes")
     style = ("text{font:11px sans-serif;fill:#555}.title{font-weight:bold}.key{font-weight:bold}.grid{stroke:#999;stroke-width:.4}"
              "@media(prefers-color-scheme:dark){text{fill:#bbb}}")
     keys = "".join(f".k{k}{{fill:{colour}}}" for k, colour in enumerate(COLOURS))

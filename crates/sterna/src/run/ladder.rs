@@ -86,11 +86,26 @@ impl Barrier {
 pub(super) struct Shard {
     pub ensemble: Ensemble,
     #[serde(skip)]
-    work: Workspace,
+    work: Work,
     pub tuning: TuningRecord,
     pub collecting: CollectRecord,
     pub warmup: WarmupRecord,
     pub sampling: Option<SamplingRecord>,
+}
+
+/// Buffers of iterations.
+#[derive(Default)]
+struct Work {
+    /// Of whole ladders.
+    whole: Workspace,
+    /// Of each row that moves here, where others move on other ranks.
+    rows: Vec<Workspace>,
+}
+
+impl Work {
+    fn new(ensemble: &Ensemble) -> Self {
+        Self { whole: Workspace::new(ensemble), rows: Vec::new() }
+    }
 }
 
 impl Ladder {
@@ -220,7 +235,8 @@ impl Ladder {
         let own = self.own();
         self.shards.par_iter_mut().filter(|shard| shard.is_of(&own)).try_for_each(|shard| {
             shard.recorded(stage, collects, |ensemble, work, out| {
-                (done + 1..=done + block).try_for_each(|t| iterate(t, ensemble, sampler, work, out))
+                (done + 1..=done + block)
+                    .try_for_each(|t| iterate(t, ensemble, sampler, &mut work.whole, out))
             })
         })
     }
@@ -238,7 +254,7 @@ impl Ladder {
         let shard = shard.expect("every rank knows all ladders");
         let wanted = shard.wanted(stage);
         shard.recorded(stage, collects, |ensemble, work, out| {
-            Rows { team, exchange, sampler, ensemble, work }.advance(wanted, done, block, out)
+            Rows { team, exchange, sampler, ensemble, work: &mut work.rows }.advance(wanted, done, block, out)
         })
     }
 
@@ -351,14 +367,14 @@ impl Ladder {
             .map(|copies| {
                 let rest = Shard {
                     ensemble: all.ensemble.split_off(copies),
-                    work: Workspace::default(),
+                    work: Work::default(),
                     tuning: all.tuning.split_off(copies),
                     collecting: all.collecting.split_off(copies),
                     warmup: all.warmup.split_off(copies),
                     sampling: all.sampling.as_mut().map(|s| s.split_off(copies)),
                 };
                 let mut shard = std::mem::replace(&mut all, rest);
-                shard.work = Workspace::new(&shard.ensemble);
+                shard.work = Work::new(&shard.ensemble);
                 shard
             })
             .collect()
@@ -371,7 +387,7 @@ impl Shard {
         &mut self,
         stage: Stage,
         collects: bool,
-        moved: impl FnOnce(&mut Ensemble, &mut Workspace, &mut dyn Recorder) -> T,
+        moved: impl FnOnce(&mut Ensemble, &mut Work, &mut dyn Recorder) -> T,
     ) -> T {
         let Self { ensemble, work, tuning, collecting, warmup, sampling } = self;
         let out: &mut dyn Recorder = match stage {
@@ -427,7 +443,7 @@ impl Shard {
     fn around(ensemble: Ensemble, round_iterations: u64, warmup: WarmupRecord) -> Self {
         let (copies, chains, dim) = (ensemble.copies(), ensemble.chains(), ensemble.points.x.dim());
         Self {
-            work: Workspace::new(&ensemble),
+            work: Work::new(&ensemble),
             tuning: TuningRecord::new(copies, chains, dim, round_iterations as usize),
             collecting: CollectRecord::new(copies, chains),
             warmup,

@@ -4,13 +4,12 @@
 use super::among::{read, written};
 use crate::exchange::Exchange;
 use crate::explorer::Moves;
-use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate_among};
+use crate::iteration::{Recorder, Sampler, Step, Workspace, meet, set_out};
 use crate::partners::{Talk, Team};
 use crate::path::Points;
 use crate::swap::Swap;
 use crate::{Ensemble, Result};
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// What records want of the state after an iteration, beside moves, swaps and log densities.
@@ -26,19 +25,19 @@ pub(super) enum Wanted {
 /// Numbers of all rows that are written down at most before they are read.
 const MOST_WRITTEN: usize = 1 << 22;
 
-/// A ladder, and what moves it.
+/// A ladder, and what moves its rows here.
 pub(super) struct Rows<'a> {
     pub team: Team,
     pub exchange: &'a Arc<dyn Exchange>,
     pub sampler: &'a Sampler,
     pub ensemble: &'a mut Ensemble,
-    pub work: &'a mut Workspace,
+    /// Of each row that moves here.
+    pub work: &'a mut Vec<Workspace>,
 }
 
 impl Rows<'_> {
     /// So many iterations after `done`. Where it fails the others of the team hear of it.
     pub fn advance(mut self, wanted: Wanted, done: u64, block: u64, out: &mut dyn Recorder) -> Result<()> {
-        self.work.make_ready(self.ensemble);
         let (team, exchange) = (self.team.clone(), self.exchange.clone());
         let mut farewell = Farewell { team, exchange, why: "a panic".into() };
         let outcome = self.advance_by_pieces(wanted, done, block, out);
@@ -55,37 +54,125 @@ impl Rows<'_> {
         block: u64,
         out: &mut dyn Recorder,
     ) -> Result<()> {
-        let (end, points) = (done + block, &self.ensemble.points);
-        let most = (MOST_WRITTEN / (points.rows() * (3 * points.x.dim() + 8))).max(1) as u64;
+        let Self { team, exchange, sampler, ensemble, .. } = self;
+        let mut talk = Talk::new(team.clone(), exchange.clone(), sampler.streams, ensemble, done);
+        let end = done + block;
+        let of_iteration = ensemble.points.rows() * (3 * ensemble.points.x.dim() + 8);
+        let most = (MOST_WRITTEN / of_iteration).max(1) as u64;
         while done < end {
             let piece = most.min(end - done);
-            self.piece(wanted, done, piece, out)?;
+            self.piece(&mut talk, wanted, done, piece, out)?;
             done += piece;
         }
         Ok(())
     }
 
-    fn piece(&mut self, wanted: Wanted, done: u64, piece: u64, out: &mut dyn Recorder) -> Result<()> {
-        let Self { team, exchange, sampler, ensemble, work } = self;
-        let mut talk = Talk::new(team.clone(), exchange.clone(), sampler.streams, ensemble, done);
-        let mut log = Log::new(wanted, team.own_rows(), ensemble);
-        ensemble.hold(team.own_rows());
-        let mut moved = done + 1..=done + piece;
-        moved.try_for_each(|t| iterate_among(t, ensemble, sampler, work, &mut talk, &mut log))?;
-        ensemble.hold_all();
-        log.end(ensemble);
-        let (index, swaps) = talk.settle(done + piece)?;
+    fn piece(
+        &mut self,
+        talk: &mut Talk,
+        wanted: Wanted,
+        done: u64,
+        piece: u64,
+        out: &mut dyn Recorder,
+    ) -> Result<()> {
+        let logs = self.move_rows(talk, wanted, done, done + piece)?;
+        let Self { team, sampler, ensemble, .. } = self;
         if !team.keeps_records() {
-            ensemble.index[0] = index;
-            return exchange.tell(team.rank_of(0), &written(&log)?);
+            ensemble.index[0] = talk.index().clone();
+            return talk.hand_in(&written(&logs)?);
         }
-        let mut logs = vec![log];
-        for member in team.others() {
-            logs.push(read(&exchange.hear(team.rank_of(member))?)?);
+        let mut all = logs;
+        for words in talk.collect()? {
+            all.extend(read::<Vec<Log>>(&words)?);
         }
-        Reading::new(&logs, &swaps, ensemble.points.rows()).replay(sampler, ensemble, done, piece, out)?;
-        debug_assert!(ensemble.index[0] == index, "all members decide alike");
+        let swaps = talk.take_decided();
+        Reading::new(&all, &swaps, ensemble.points.rows()).replay(sampler, ensemble, done, piece, out)?;
+        debug_assert!(ensemble.index[0] == *talk.index(), "all ranks decide alike");
         Ok(())
+    }
+
+    /// Each row by itself, the one that is furthest behind first of those that know their partner; until all rows of the ladder have
+    /// come to the end. What the rows that move here did.
+    fn move_rows(&mut self, talk: &mut Talk, wanted: Wanted, done: u64, end: u64) -> Result<Vec<Log>> {
+        let Self { team, sampler, ensemble, work, .. } = self;
+        work.resize_with(team.own_rows().len(), || Workspace::of_a_row(ensemble));
+        let begin = |row| OnItsWay {
+            row,
+            chain: ensemble.chain(row),
+            next: done + 1,
+            is_out: false,
+            log: Log::new(wanted, row, ensemble),
+        };
+        let mut rows: Vec<OnItsWay> = team.own_rows().map(begin).collect();
+        while !talk.has_settled(end) {
+            talk.listen(false)?;
+            let mut moved = false;
+            for (row, work) in rows.iter_mut().zip(&mut **work).filter(|(row, _)| row.is_out) {
+                moved |= row.comes_back(talk, sampler, ensemble, work)?;
+            }
+            let able = rows.iter_mut().zip(&mut **work).filter(|(row, _)| !row.is_out && row.next <= end);
+            if let Some((row, work)) = able.min_by_key(|(row, _)| row.next) {
+                row.sets_out(talk, sampler, ensemble, work)?;
+                moved = true;
+            }
+            if !moved && !talk.has_settled(end) {
+                talk.listen(true)?;
+            }
+        }
+        for (row, work) in rows.iter_mut().zip(&mut **work).filter(|(row, _)| row.is_out) {
+            row.comes_back(talk, sampler, ensemble, work)?;
+        }
+        ensemble.hold_all();
+        Ok(rows.into_iter().map(|row| row.log.ended(ensemble)).collect())
+    }
+}
+
+/// A row between two iterations, or in the midst of one.
+struct OnItsWay {
+    row: usize,
+    chain: usize,
+    /// The iteration that it is in, or makes next.
+    next: u64,
+    /// Whether it waits for its partner.
+    is_out: bool,
+    log: Log,
+}
+
+impl OnItsWay {
+    /// Does what it can do by itself, and tells what it weighs.
+    fn sets_out(
+        &mut self,
+        talk: &mut Talk,
+        sampler: &Sampler,
+        ensemble: &mut Ensemble,
+        work: &mut Workspace,
+    ) -> Result<()> {
+        ensemble.hold(self.row, self.chain);
+        set_out(self.next, ensemble, sampler, work)?;
+        let weight = work.swaps().first().map_or(0.0, |swap| match self.chain == swap.pair {
+            true => swap.log_backward,
+            false => swap.log_forward,
+        });
+        self.is_out = true;
+        talk.tell(self.next, self.row, weight)
+    }
+
+    /// Meets its partner, if that is known by now; whether it did.
+    fn comes_back(
+        &mut self,
+        talk: &Talk,
+        sampler: &Sampler,
+        ensemble: &mut Ensemble,
+        work: &mut Workspace,
+    ) -> Result<bool> {
+        if !talk.is_met(self.next, self.chain, work.swaps().first_mut()) {
+            return Ok(false);
+        }
+        ensemble.hold(self.row, self.chain);
+        meet(self.next, ensemble, sampler, work, &mut self.log)?;
+        self.chain = ensemble.chain(self.row);
+        (self.next, self.is_out) = (self.next + 1, false);
+        Ok(true)
     }
 }
 
@@ -100,38 +187,38 @@ impl Drop for Farewell {
     fn drop(&mut self) {
         if !self.why.is_empty() {
             let why = format!("{}: {}", self.exchange.name(), self.why);
-            self.team.others().for_each(|member| self.exchange.warn(self.team.rank_of(member), &why));
+            self.team.others().for_each(|rank| self.exchange.warn(rank, &why));
         }
     }
 }
 
-/// What a rank's rows did in some iterations.
+/// What a row did in some iterations.
 #[derive(Serialize, Deserialize)]
 struct Log {
     wanted: Wanted,
-    rows: Range<usize>,
-    /// Of each row in each iteration.
-    of_rows: Vec<OfRow>,
+    row: usize,
+    /// Of each iteration.
+    did: Vec<Did>,
     /// Points that are wanted, as they came.
     points: Points,
-    /// The first proposal at which the target answered NaN or +∞: iteration, chain, row and point.
-    bad: Option<(u64, usize, usize, Vec<f64>)>,
-    /// The rows after the last iteration.
+    /// The first proposal at which the target answered NaN or +∞: iteration, chain and point.
+    bad: Option<(u64, usize, Vec<f64>)>,
+    /// Where it is after the last iteration.
     last: Points,
 }
 
-/// What is always written down of a row.
+/// What is always written down of an iteration.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct OfRow {
+struct Did {
     moves: Moves,
     log_density: f64,
     log_target: f64,
 }
 
 impl Log {
-    fn new(wanted: Wanted, rows: Range<usize>, ensemble: &Ensemble) -> Self {
+    fn new(wanted: Wanted, row: usize, ensemble: &Ensemble) -> Self {
         let none = || Points::zeros(0, ensemble.points.x.dim());
-        Self { wanted, rows, of_rows: Vec::new(), points: none(), bad: None, last: none() }
+        Self { wanted, row, did: Vec::new(), points: none(), bad: None, last: none() }
     }
 
     /// Whether the point on a chain is written down.
@@ -143,30 +230,28 @@ impl Log {
         }
     }
 
-    fn end(&mut self, ensemble: &Ensemble) {
-        self.rows.clone().for_each(|row| self.last.push(&ensemble.points, row));
+    fn ended(mut self, ensemble: &Ensemble) -> Self {
+        self.last.push(&ensemble.points, self.row);
+        self
     }
 }
 
 impl Recorder for Log {
     fn record(&mut self, step: &Step) -> Result<()> {
-        let (ensemble, target) = (step.ensemble, step.ensemble.legs().target());
-        let points = &ensemble.points;
-        for row in self.rows.clone() {
-            let (log_density, log_target) = (points.log_density[row], points.target.log_density[row]);
-            self.of_rows.push(OfRow { moves: step.moves[row], log_density, log_target });
-            if self.wants(ensemble.chain(row), target) {
-                self.points.push(points, row);
-            }
+        let (ensemble, points, row) = (step.ensemble, &step.ensemble.points, self.row);
+        let (log_density, log_target) = (points.log_density[row], points.target.log_density[row]);
+        self.did.push(Did { moves: step.moves[row], log_density, log_target });
+        if self.wants(ensemble.chain(row), ensemble.legs().target()) {
+            self.points.push(points, row);
         }
-        if let (None, Some((chain, row, point))) = (&self.bad, step.bad_point) {
-            self.bad = Some((step.iteration, chain, row, point.to_vec()));
+        if let (None, Some((chain, _, point))) = (&self.bad, step.bad_point) {
+            self.bad = Some((step.iteration, chain, point.to_vec()));
         }
         Ok(())
     }
 }
 
-/// What all members wrote down, on its way into records.
+/// What was written down of all rows, on its way into records.
 struct Reading<'a> {
     logs: &'a [Log],
     swaps: &'a [Swap],
@@ -200,8 +285,8 @@ impl<'a> Reading<'a> {
             rest = later;
             ensemble.take_seats(t, swaps);
             self.read_rows(number, ensemble);
-            let bad = self.logs.iter().filter_map(|log| log.bad.as_ref()).filter(|bad| bad.0 == t);
-            let bad = bad.min_by_key(|(_, _, row, _)| *row);
+            let bad = self.logs.iter().filter_map(|log| Some((log.row, log.bad.as_ref()?)));
+            let bad = bad.filter(|(_, bad)| bad.0 == t).min_by_key(|(row, _)| *row);
             out.record(&Step {
                 iteration: t,
                 ensemble,
@@ -209,11 +294,11 @@ impl<'a> Reading<'a> {
                 moves: &self.moves,
                 explored_chain: &self.explored_chain,
                 swaps,
-                bad_point: bad.map(|(_, chain, row, point)| (*chain, *row, &point[..])),
+                bad_point: bad.map(|(row, (_, chain, point))| (*chain, row, &point[..])),
             })?;
         }
         for log in self.logs {
-            log.rows.clone().enumerate().for_each(|(i, row)| ensemble.points.set(row, &log.last, i));
+            ensemble.points.set(log.row, &log.last, 0);
         }
         Ok(())
     }
@@ -222,16 +307,14 @@ impl<'a> Reading<'a> {
     fn read_rows(&mut self, number: usize, ensemble: &mut Ensemble) {
         let target = ensemble.legs().target();
         for (log, read) in self.logs.iter().zip(&mut self.read) {
-            for (i, row) in log.rows.clone().enumerate() {
-                if log.wants(ensemble.chain(row), target) {
-                    ensemble.points.set(row, &log.points, *read);
-                    *read += 1;
-                }
-                let of_row = log.of_rows[number * log.rows.len() + i];
-                self.moves[row] = of_row.moves;
-                ensemble.points.log_density[row] = of_row.log_density;
-                ensemble.points.target.log_density[row] = of_row.log_target;
+            let (row, did) = (log.row, log.did[number]);
+            if log.wants(ensemble.chain(row), target) {
+                ensemble.points.set(row, &log.points, *read);
+                *read += 1;
             }
+            self.moves[row] = did.moves;
+            ensemble.points.log_density[row] = did.log_density;
+            ensemble.points.target.log_density[row] = did.log_target;
         }
     }
 }
