@@ -1,7 +1,8 @@
 /* What Sterna needs of MPI, behind functions of plain C: handles and constants differ between MPIs, and only their headers know them.
  *
  * Waiting is by looking, with sleeps that grow to a sixteenth of the time waited so far: a rank that waits leaves its core to others, as
- * while the first one trains, and loses little by it. A neighbour, a rank on the same machine, that is gone ends the wait. */
+ * while the first one trains, and loses little by it. Where ranks share cores they sleep from the start, since the system lets those that
+ * slept go first and those that gave way last. A neighbour, a rank on the same machine, that is gone ends the wait. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <mpi.h>
@@ -12,11 +13,13 @@
 #include <string.h>
 #include <sys/types.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { FALLEN = -1, NO_MEMORY = -2 };
 
-/* Seconds of looking without a sleep, of the longest sleep, and between two looks at the neighbours. */
-static const double AWAKE = 200e-6, LONGEST_SLEEP = 1e-3, NEIGHBOURS = 0.1;
+/* Seconds of looking without a sleep where ranks have cores of their own, of the shortest and the longest sleep, and between two looks at
+ * the neighbours. */
+static const double AWAKE = 200e-6, SHORTEST_SLEEP = 50e-6, LONGEST_SLEEP = 1e-3, NEIGHBOURS = 0.1;
 
 static MPI_Comm ours;
 
@@ -31,6 +34,7 @@ static int next_send;
 
 static const int64_t *neighbours;
 static int neighbour_count;
+static int share_cores;
 static volatile sig_atomic_t asked;
 
 static void hear_signal(int number) {
@@ -98,6 +102,7 @@ void sterna_mpi_meaning(int code, char *out, int room) {
 void sterna_mpi_watch(const int64_t *processes, int count) {
     neighbours = processes;
     neighbour_count = count;
+    share_cores = count > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 /* Whether a process is gone. */
@@ -119,7 +124,7 @@ static struct wait begin_wait(void) {
 /* Between two looks at what is waited for. */
 static int rest(struct wait *wait) {
     double now = MPI_Wtime(), waited = now - wait->begin;
-    if (waited < AWAKE) {
+    if (waited < AWAKE && !share_cores) {
         sched_yield();
         return MPI_SUCCESS;
     }
@@ -131,7 +136,7 @@ static int rest(struct wait *wait) {
             }
         }
     }
-    double sleep = waited / 16 < LONGEST_SLEEP ? waited / 16 : LONGEST_SLEEP;
+    double sleep = waited / 16 < SHORTEST_SLEEP ? SHORTEST_SLEEP : waited / 16 < LONGEST_SLEEP ? waited / 16 : LONGEST_SLEEP;
     struct timespec time = {0, (long)(1e9 * sleep)};
     nanosleep(&time, NULL);
     return MPI_SUCCESS;

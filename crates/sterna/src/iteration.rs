@@ -237,6 +237,10 @@ fn move_locally(
     let LocalWork { moved, exploring, aside, own } = work;
     let mut call = Call::new(&*sampler.path, &sampler.streams, t, rows);
     moved.begin(rows.len());
+    if rows.is_empty() {
+        // No target is asked about nothing.
+        return Ok(());
+    }
     sampler.explorer.explore(&call, &mut ensemble.points, moved, exploring)?;
     if let Some(moves) = sampler.path.own_moves() {
         call.slots = Slots::of_path();
