@@ -18,7 +18,7 @@ import json
 
 import numpy as np
 
-# Seconds that a rank spends on telling or hearing one message, as measured on one machine (scaling.py with --sleep-us 0).
+# Seconds that a rank is taken to spend on telling or hearing one message.
 PER_MESSAGE = 1e-6
 # Iterations of a block, and blocks that are simulated of a ladder.
 BLOCK, BLOCKS = 64, 24
