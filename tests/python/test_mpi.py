@@ -21,15 +21,15 @@ ENVIRONMENT = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_RO
 QUICK = {"run.iterations": 2000, "run.checkpoint_seconds": 0.1, "training.steps": 100}
 
 
-def started(ranks, arguments):
+def started(ranks, arguments, more=None):
     """A run on so many ranks, under way."""
     words = ["mpirun", "--oversubscribe", "-n", ranks, PROGRAM, *arguments, "--threads", 1]
-    return subprocess.Popen([*map(str, words)], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([*map(str, words)], env=ENVIRONMENT | (more or {}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def on(ranks, arguments, seconds=300):
+def on(ranks, arguments, seconds=300, more=None):
     """A run on so many ranks: its code, and what it said on stderr."""
-    process = started(ranks, arguments)
+    process = started(ranks, arguments, more)
     _, errors = process.communicate(timeout=seconds)
     return process.returncode, errors
 
@@ -83,6 +83,41 @@ def test_any_number_of_ranks_gives_the_same_bits(kind, tmp_path):
         code, errors = on(ranks, command(out, settings)[1:])
         assert code == 0, errors
         same(out, tmp_path / "alone")
+
+
+def test_rows_of_a_ladder_on_several_ranks_and_clean_requests(tmp_path):
+    settings = settings_of("plain", tmp_path) | {"chains.ensembles": 1, "chains.count": 6, "run.iterations": 500, "schedule.iterations": 300,
+                                                 "schedule.burn_in": 50, "run.burn_in": 50}
+    undisturbed(tmp_path / "alone", settings)
+    # Open MPI looks at all arguments, and at the end at what was not freed.
+    checks = {"OMPI_MCA_mpi_param_check": "1", "OMPI_MCA_mpi_show_handle_leaks": "1"}
+    for ranks in [2, 4, 7]:
+        out = tmp_path / f"on-{ranks}"
+        code, errors = on(ranks, command(out, settings)[1:], more=checks)
+        assert code == 0 and "leak" not in errors.lower() and "not freed" not in errors.lower(), errors
+        same(out, tmp_path / "alone")
+
+
+def test_a_target_that_hangs_ends_all(tmp_path):
+    source, library = tmp_path / "hangs.c", tmp_path / "hangs.so"
+    source.write_text("""#include <stddef.h>
+        #include <unistd.h>
+        size_t sterna_dim(void) { return 1; }
+        int sterna_evaluate(size_t rows, size_t dim, const double *x, double *log_density, double *score) {
+            for (size_t i = 0; i < rows; i++) {
+                if (x[i] > 3.0) pause();
+                log_density[i] = -0.5 * x[i] * x[i];
+                score[i] = -x[i];
+            }
+            return 0;
+        }""")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    settings = {"target.kind": "library", "target.library": library, "chains.count": 4, "chains.ensembles": 1, "reference.kind": "standard-normal",
+                "run.iterations": 1_000_000, "run.evaluation_seconds": 1}
+    out = tmp_path / "run"
+    code, errors = on(3, command(out, settings)[1:], seconds=120)
+    assert code != 0 and "run.evaluation_seconds = 1" in errors and "rank " in errors, errors
+    assert errors.count("error:") == 1 and f"sterna resume {out}" in errors, errors
 
 
 def lasting(folder):
@@ -150,7 +185,7 @@ def test_what_is_wrong_is_said_once(tmp_path):
              "run.iterations": 500}
     code, errors = on(3, command(tmp_path / "run", small | {"run.thin": 0})[1:])
     assert code == 2 and errors.count("error:") == 1 and "run.thin" in errors, errors
-    code, errors = on(2, [*command(tmp_path / "run", small | {"chains.ensembles": 1})[1:]])
+    code, errors = on(4, [*command(tmp_path / "run", small | {"chains.ensembles": 1})[1:]])
     assert code == 0 and errors.count("1 of them have nothing to move") == 1, errors
     code, errors = on(2, command(tmp_path / "run", small)[1:])
     assert code == 2 and errors.count("error:") == 1 and "holds a run already" in errors, errors

@@ -6,6 +6,7 @@ mod print;
 mod progress;
 mod ranks;
 mod reproduce;
+mod several;
 mod terminal;
 mod zoo;
 
@@ -17,7 +18,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use sterna_run::alarms::Verdict;
-use sterna_run::config::Until;
+use sterna_run::config::{Count, Until};
 use sterna_run::{Config, Job, JobError, Summary, job};
 
 const EXAMPLES: &str = "\
@@ -31,6 +32,7 @@ Examples:
   sterna report runs/mine                      write runs/mine/report.html again
   sterna compare runs/a runs/b                 runs side by side: log Z, draws for their cost, barriers
   sterna baseline smc my.toml                  the same by sequential Monte Carlo, to compare with
+  sterna merge runs/mine-* --out runs/all       independent runs joined into one result
   sterna verify my.toml                        gradients, weights, invariance
   sterna evaluate my.toml points.csv           log density and score at given points
   sterna init stan my.toml                     a config to begin with
@@ -110,6 +112,15 @@ enum Command {
     },
     /// Annealed importance sampling or sequential Monte Carlo, on the ladder that a run would tune
     Baseline(baseline::BaselineArgs),
+    /// Independent runs of one problem, as of a job array, joined into one result
+    Merge {
+        /// Their folders
+        #[arg(required = true, num_args = 2..)]
+        folders: Vec<PathBuf>,
+        /// The folder for draws.nc, summary.json and report.html
+        #[arg(long)]
+        out: PathBuf,
+    },
     /// The paper's tables and figures: ours beside the printed ones
     Reproduce(ReproduceArgs),
     /// How far verdicts can be trusted: targets whose truth is known, many seeds each
@@ -279,7 +290,8 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Verify { config } => return verify(&config, voice),
         Command::Watch { folder } => progress::watch(&folder, voice),
         Command::Report { folder, chart } => report(&folder, chart.as_deref(), voice),
-        Command::Compare { folders, out } => compare(&folders, &out, voice),
+        Command::Compare { folders, out } => several::compare(&folders, &out, voice),
+        Command::Merge { folders, out } => several::merge(&folders, out, voice),
         Command::Baseline(arguments) => baseline::baseline(&arguments, voice),
         Command::Zoo(arguments) => return zoo::zoo(&arguments, voice),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments, voice),
@@ -394,7 +406,11 @@ fn run(arguments: &RunArgs, ranks: &Ranks, voice: Voice) -> Result<Verdict, JobE
     if demo && !voice.json && !voice.quiet {
         print::demo_introduction(&config);
     }
-    if let Some(note) = ranks.note(config.chains.ensembles).filter(|_| !voice.quiet) {
+    let chains = match config.chains.count {
+        Count::Number(chains) => Some(chains),
+        Count::Auto => None,
+    };
+    if let Some(note) = ranks.note(config.chains.ensembles, chains).filter(|_| !voice.quiet) {
         eprintln!("note: {note}");
     }
     let mut bar = Bar::among(voice.quiet, ranks, &folder);
@@ -463,18 +479,6 @@ fn report(folder: &Path, chart: Option<&str>, voice: Voice) -> Result<(), JobErr
         println!("{}", serde_json::json!({"chart": id, "svg": drawing}));
     } else {
         print!("{drawing}");
-    }
-    Ok(())
-}
-
-fn compare(folders: &[PathBuf], out: &Path, voice: Voice) -> Result<(), JobError> {
-    let runs = sterna_run::compare::read(folders)?;
-    sterna_run::files::write_whole(out, sterna_run::compare::page(&runs).as_bytes())?;
-    if voice.json {
-        println!("{:#}", serde_json::json!({"runs": runs, "page": out}));
-    } else if !voice.quiet {
-        print::compared(&runs);
-        println!("\n{}", out.display());
     }
     Ok(())
 }

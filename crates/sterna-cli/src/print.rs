@@ -134,7 +134,11 @@ pub fn summary(summary: &Summary, folder: &Path) {
         println!("\n{}", paragraph(&format!("note: {note}")));
     }
     println!("\n{}", verdict_line(summary));
-    println!("\nwritten to {}: summary.json, draws.nc, config.toml, log.jsonl", folder.display());
+    let files = match summary.merged.is_empty() {
+        true => "summary.json, draws.nc, config.toml, log.jsonl",
+        false => "summary.json, draws.nc",
+    };
+    println!("\nwritten to {}: {files}", folder.display());
     println!("report: {}", folder.join("report.html").display());
 }
 

@@ -66,13 +66,13 @@ impl Ranks {
         self.exchange.rank() == 0
     }
 
-    /// What should be known of their number, where there is something.
-    pub fn note(&self, ladders: usize) -> Option<String> {
-        let ranks = self.exchange.ranks();
-        (ranks > ladders).then(|| {
+    /// What should be known of their number, where there is something. How many chains a ladder has may be found later.
+    pub fn note(&self, ladders: usize, chains: Option<usize>) -> Option<String> {
+        let (ranks, rows) = (self.exchange.ranks(), ladders.saturating_mul(chains?));
+        (ranks > rows).then(|| {
             format!(
-                "{ranks} ranks share {ladders} ladders, so {} of them have nothing to move: chains.ensembles = {ranks} uses all",
-                ranks - ladders
+                "{ranks} ranks share {rows} rows, so {} of them have nothing to move: more ladders (chains.ensembles) use more",
+                ranks - rows
             )
         })
     }

@@ -29,7 +29,10 @@ mod c {
             places: *const c_int,
         ) -> c_int;
         pub fn sterna_mpi_from_first(bytes: *mut c_void, size: c_int) -> c_int;
-        pub fn sterna_mpi_end();
+        pub fn sterna_mpi_tell(to: c_int, kind: c_int, bytes: *const c_void, size: c_int) -> c_int;
+        pub fn sterna_mpi_next(waits: c_int, from: *mut c_int, kind: *mut c_int, size: *mut c_int) -> c_int;
+        pub fn sterna_mpi_hear(from: c_int, kind: c_int, bytes: *mut c_void, size: c_int) -> c_int;
+        pub fn sterna_mpi_end(failed: c_int);
         pub fn sterna_mpi_abort(code: c_int);
     }
 }
@@ -55,6 +58,7 @@ fn checked(code: c_int) -> Result<(), Fault> {
     match code {
         0 => Ok(()),
         -1 => Err(Fault::Fallen),
+        -2 => Err(Fault::Said("no memory is left for a message".into())),
         // SAFETY: at most ROOM bytes are written, the last of them 0.
         code => Err(Fault::Said(text(|out, room| unsafe { c::sterna_mpi_meaning(code, out, room) }))),
     }
@@ -143,9 +147,37 @@ pub fn from_first(bytes: &mut [u8]) -> Result<(), Fault> {
     checked(unsafe { c::sterna_mpi_from_first(bytes.as_mut_ptr().cast(), size(bytes.len())) })
 }
 
-pub fn end() {
+/// What one rank tells another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// What it has to say.
+    Words = 1,
+    /// Why nothing more comes.
+    Warning,
+}
+
+/// Bytes to another rank, which need not be heard before this returns.
+pub fn tell(to: usize, kind: Told, bytes: &[u8]) -> Result<(), Fault> {
+    // SAFETY: the bytes are copied before the call returns.
+    checked(unsafe { c::sterna_mpi_tell(size(to), kind as c_int, bytes.as_ptr().cast(), size(bytes.len())) })
+}
+
+/// The next bytes that another rank tells this one, and which.
+pub fn hear(waits: bool) -> Result<Option<(usize, Told, Vec<u8>)>, Fault> {
+    let (mut from, mut kind, mut length) = (0, 0, 0);
+    // SAFETY: all are written before the call returns, but for the last two where nobody tells anything.
+    checked(unsafe { c::sterna_mpi_next(c_int::from(waits), &mut from, &mut kind, &mut length) })?;
+    let Ok(rank) = usize::try_from(from) else { return Ok(None) };
+    let mut bytes = vec![0; length as usize];
+    // SAFETY: there is room for as many as come.
+    checked(unsafe { c::sterna_mpi_hear(from, kind, bytes.as_mut_ptr().cast(), length) })?;
+    let told = if kind == Told::Words as c_int { Told::Words } else { Told::Warning };
+    Ok(Some((rank, told, bytes)))
+}
+
+pub fn end(failed: bool) {
     // SAFETY: MPI has begun; no call follows.
-    unsafe { c::sterna_mpi_end() }
+    unsafe { c::sterna_mpi_end(c_int::from(failed)) }
 }
 
 pub fn abort(code: i32) {

@@ -1,6 +1,6 @@
 //! All ranks that a launcher started, as an [`Exchange`].
 
-use crate::shim::{self, Fault, Receives};
+use crate::shim::{self, Fault, Receives, Told};
 use std::sync::Mutex;
 use sterna::exchange::Exchange;
 use sterna::{Error, Result};
@@ -102,18 +102,15 @@ impl World {
     pub fn end(&self, code: u8) {
         let state = self.state.lock().map_or(State::Lost, |state| *state);
         match state {
-            State::Open | State::Closed => shim::end(),
+            State::Open => shim::end(false),
+            State::Closed => shim::end(true),
             State::Lost => shim::abort(i32::from(code.max(1))),
         }
     }
 
     /// What an exchange of a kind begins with: how many bytes each rank has to say. Where one has failed, all hear why.
     fn begin(&self, kind: Kind, own: &[u8], state: &mut State) -> Result<Vec<usize>> {
-        match *state {
-            State::Open => {}
-            State::Closed => return Err(Error::Elsewhere("another rank has failed".into())),
-            State::Lost => return Err(Error::Elsewhere("another rank is gone".into())),
-        }
+        state.check()?;
         let header: Vec<u8> = [kind as u64, own.len() as u64].iter().flat_map(|n| n.to_le_bytes()).collect();
         let all = shim::all(&header, self.places.len()).map_err(|fault| self.lost(fault, state))?;
         let numbers: Vec<u64> = all
@@ -185,6 +182,17 @@ impl World {
     }
 }
 
+impl State {
+    /// Whether ranks still speak.
+    fn check(self) -> Result<()> {
+        match self {
+            Self::Open => Ok(()),
+            Self::Closed => Err(Error::Elsewhere("another rank has failed".into())),
+            Self::Lost => Err(Error::Elsewhere("another rank is gone".into())),
+        }
+    }
+}
+
 impl Place {
     /// As [`World::start`] tells it.
     fn read(said: &[u8]) -> Self {
@@ -235,7 +243,36 @@ impl Exchange for World {
         self.name_of(self.rank)
     }
 
+    fn tell(&self, to: usize, words: &[u8]) -> Result<()> {
+        self.exchange(|state| {
+            state.check()?;
+            shim::tell(to, Told::Words, words).map_err(|fault| self.lost(fault, state))
+        })
+    }
+
+    fn listen(&self, waits: bool) -> Result<Option<(usize, Vec<u8>)>> {
+        self.exchange(|state| {
+            state.check()?;
+            match shim::hear(waits).map_err(|fault| self.lost(fault, state))? {
+                Some((from, Told::Words, words)) => Ok(Some((from, words))),
+                Some((_, Told::Warning, why)) => {
+                    Err(Error::Elsewhere(String::from_utf8_lossy(&why).into_owned()))
+                }
+                None => Ok(None),
+            }
+        })
+    }
+
+    fn warn(&self, to: usize, why: &str) {
+        let _ = self.exchange(|state| {
+            state.check()?;
+            shim::tell(to, Told::Warning, why.as_bytes()).map_err(|fault| self.lost(fault, state))
+        });
+    }
+
     fn fail(&self, why: &str) {
+        // Whoever waits for a word of this rank alone would not come to what all are told.
+        (0..self.ranks()).filter(|rank| *rank != self.rank).for_each(|rank| self.warn(rank, why));
         let _ = self.exchange(|state| self.begin(Kind::Fail, why.as_bytes(), state));
     }
 

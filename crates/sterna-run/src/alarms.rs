@@ -16,6 +16,7 @@ pub use class::{Class, Verdict};
 pub use code::Code;
 pub use explained::Explained;
 pub use mixing::Looked;
+pub(crate) use mixing::{few_draws, low_ess, r_hat_beyond_chance};
 pub(crate) use moves::wanted_acceptance;
 pub use truth::exact_draws;
 
@@ -111,14 +112,14 @@ impl<'a> Evidence<'a> {
             (Code::CarriedOff, self.carried_off()),
             (Code::NoRoundTrip, self.no_round_trip()),
             (Code::MissedMode, self.missed_mode()),
-            (Code::FewDraws, self.few_draws()),
+            (Code::FewDraws, few_draws(&self.looked)),
             (Code::TruthMissed, self.truth_missed()),
             (Code::LegsDisagree, self.legs_disagree()),
             (Code::UnvisitedOptimum, self.unvisited_optimum()),
             (Code::CutTail, self.cut_tail()),
             (Code::PartsDisagree, self.parts_disagree()),
             (Code::RHat, self.r_hat()),
-            (Code::LowEss, self.low_ess()),
+            (Code::LowEss, low_ess(&self.looked)),
             (Code::FewRoundTrips, self.few_round_trips()),
             (Code::LooksLikeReference, self.looks_like_reference()),
             (Code::TooFewChains, self.too_few_chains()),

@@ -89,7 +89,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Description, &[u8]), String> {
 
 /// The first field in which two configs differ in a way that could change a bit of the result.
 ///
-/// Threads and checkpoints change nothing. The number of iterations may grow, and goals may be others: they say where a run
+/// Threads, checkpoints and limits change nothing. The number of iterations may grow, and goals may be others: they say where a run
 /// ends, not what it does.
 pub fn difference(ours: &Config, theirs: &Config) -> Option<String> {
     let table = |config: &Config| -> toml::Table {
@@ -99,6 +99,7 @@ pub fn difference(ours: &Config, theirs: &Config) -> Option<String> {
         config.run.until = Until::default();
         config.run.checkpoint_seconds = 0.0;
         config.run.memory_gib = 1.0;
+        config.run.evaluation_seconds = None;
         toml::from_str(&config.to_toml()).expect("a config reads back")
     };
     first_difference("", &table(ours), &table(theirs))

@@ -27,7 +27,7 @@ use crate::problem::Problem;
 use crate::progress::Goals;
 use crate::spread::Spread;
 use crate::summary::{Summary, Times};
-use crate::trial;
+use crate::{timed, trial};
 use before::Before;
 use folder::{Folder, outcome};
 use ranks::{agreed, together};
@@ -247,6 +247,7 @@ impl Job {
             probe.chains.count = work::PILOT;
         }
         probe.settings(&problem)?;
+        timed::limited(&mut problem, config.run.evaluation_seconds)?;
         let pool = threads::pool(&problem, &config)?;
         let plan = pool.install(|| accelerators::plan(&problem, &config))?;
         problem.tried = trial::tried(&problem, &plan)?;

@@ -21,6 +21,7 @@ use crate::alarms::{self, Alarm, Code, Evidence, Looked, Verdict};
 use crate::checkpoint;
 use crate::chemistry::{Molecule, Observed};
 use crate::error::JobError;
+use crate::merge::Member;
 use crate::problem::{Constrain, Observable, Says};
 use crate::progress::Goals;
 use quantity::Source;
@@ -114,6 +115,9 @@ pub struct Summary {
     pub molecule: Option<Molecule>,
     /// What a user should know.
     pub alarms: Vec<Alarm>,
+    /// The runs that it was joined from, where it is of several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<Member>,
 }
 
 /// All that a summary is made of.
@@ -215,6 +219,7 @@ impl Summary {
             choice: run.fit_report().and_then(|report| report.choice.as_ref()).map(ChoiceSummary::of),
             molecule,
             alarms,
+            merged: Vec::new(),
             setup,
         }
     }

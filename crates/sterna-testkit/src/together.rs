@@ -1,5 +1,6 @@
 //! Ranks of a run as threads of one process: what holds for these holds for processes, and needs no launcher.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use sterna::exchange::Exchange;
 use sterna::{Error, Result};
@@ -15,6 +16,9 @@ struct Table {
     ranks: usize,
     round: Mutex<Round>,
     turned: Condvar,
+    /// What each rank has been told and has not heard yet, and by whom.
+    told: Mutex<Vec<VecDeque<(usize, Said)>>>,
+    news: Condvar,
 }
 
 /// What a rank says, or why it cannot go on.
@@ -32,7 +36,9 @@ impl Together {
     /// Calls `work` on so many threads, and gives back what each came to.
     pub fn run<T: Send>(ranks: usize, work: impl Fn(Arc<dyn Exchange>) -> T + Sync) -> Vec<T> {
         let round = Mutex::new(Round { said: vec![None; ranks], ..Round::default() });
-        let table = Arc::new(Table { ranks, round, turned: Condvar::new() });
+        let (turned, news) = Default::default();
+        let told = Mutex::new(vec![VecDeque::new(); ranks]);
+        let table = Arc::new(Table { ranks, round, turned, told, news });
         std::thread::scope(|scope| {
             let begin = |rank| {
                 let exchange = Arc::new(Self { rank, table: table.clone() });
@@ -46,6 +52,12 @@ impl Together {
 }
 
 impl Together {
+    fn put(&self, to: usize, said: Said) {
+        let mut told = self.table.told.lock().expect("no rank panicked");
+        told[to].push_back((self.rank, said));
+        self.table.news.notify_all();
+    }
+
     /// One round: what each rank says.
     fn round(&self, own: Said) -> Arc<Vec<Said>> {
         let mut round = self.table.round.lock().expect("no rank panicked");
@@ -88,7 +100,30 @@ impl Exchange for Together {
         Ok(self.gather(own)?.swap_remove(0))
     }
 
+    fn tell(&self, to: usize, words: &[u8]) -> Result<()> {
+        self.put(to, Ok(words.to_vec()));
+        Ok(())
+    }
+
+    fn listen(&self, waits: bool) -> Result<Option<(usize, Vec<u8>)>> {
+        let mut told = self.table.told.lock().expect("no rank panicked");
+        if waits {
+            told = self
+                .table
+                .news
+                .wait_while(told, |told| told[self.rank].is_empty())
+                .expect("no rank panicked");
+        }
+        let next = told[self.rank].pop_front();
+        next.map(|(from, said)| said.map(|words| (from, words)).map_err(Error::Elsewhere)).transpose()
+    }
+
+    fn warn(&self, to: usize, why: &str) {
+        self.put(to, Err(why.to_string()));
+    }
+
     fn fail(&self, why: &str) {
+        (0..self.table.ranks).filter(|to| *to != self.rank).for_each(|to| self.warn(to, why));
         self.round(Err(why.to_string()));
     }
 }

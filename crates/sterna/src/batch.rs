@@ -95,6 +95,16 @@ impl Batch {
         self.rows += other.rows;
     }
 
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If it has another length.
+    pub fn push(&mut self, row: &[f64]) {
+        assert_eq!(self.dim, row.len());
+        self.values.extend_from_slice(row);
+        self.rows += 1;
+    }
+
     /// Takes away the rows from `row` on.
     pub fn split_off(&mut self, row: usize) -> Self {
         let values = self.values.split_off(row * self.dim);

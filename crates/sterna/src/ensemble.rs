@@ -3,7 +3,9 @@
 use crate::index_process::{IndexProcess, Legs};
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, Streams};
+use crate::swap::Swap;
 use crate::{Batch, Error, Result, Schedule};
+use std::ops::Range;
 
 /// The state of `copies` independent ladders advanced as one batch. Row `copy · chains + m` is
 /// replica m of a copy.
@@ -15,6 +17,16 @@ pub struct Ensemble {
     pub points: Points,
     /// One index process per copy.
     pub index: Vec<IndexProcess>,
+    /// Of a ladder whose rows move one by one: the one that moves now.
+    #[serde(skip)]
+    held: Option<Held>,
+}
+
+/// A row of a ladder, and the chain that it sits on: the index process may wait for news of others.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    row: usize,
+    chain: usize,
 }
 
 impl Ensemble {
@@ -33,7 +45,7 @@ impl Ensemble {
         let keys: Vec<u32> = (0..rows).map(|row| (first_copy * chains + row) as u32).collect();
         path.draw_reference(0.0, streams, Phase::Start.into(), 0, &keys, &mut points.x);
         let index = vec![IndexProcess::of(Legs::new(chains, schedule.target())); copies];
-        let mut ensemble = Self { first_copy, chains, points, index };
+        let mut ensemble = Self { first_copy, chains, points, index, held: None };
         let betas: Vec<f64> = (0..rows).map(|row| schedule.betas()[ensemble.chain(row)]).collect();
         path.evaluate(&betas, &mut ensemble.points)?;
         Ok(ensemble)
@@ -43,7 +55,7 @@ impl Ensemble {
     pub(crate) fn unborn(dim: usize, schedule: &Schedule, first_copy: usize, copies: usize) -> Self {
         let chains = schedule.chains();
         let index = vec![IndexProcess::of(Legs::new(chains, schedule.target())); copies];
-        Self { first_copy, chains, points: Points::zeros(copies * chains, dim), index }
+        Self { first_copy, chains, points: Points::zeros(copies * chains, dim), index, held: None }
     }
 
     /// The same ladders on another schedule of any number of chains: each takes the point of the chain that lay nearest on
@@ -106,7 +118,52 @@ impl Ensemble {
 
     /// Chain on which a row sits.
     pub fn chain(&self, row: usize) -> usize {
-        self.index[row / self.chains].chain(row % self.chains)
+        match self.held {
+            Some(held) if held.row == row => held.chain,
+            _ => self.index[row / self.chains].chain(row % self.chains),
+        }
+    }
+
+    /// Rows that move now: all of them, but for one that is [held](Self::hold).
+    pub(crate) fn held(&self) -> Range<usize> {
+        self.held.map_or(0..self.points.rows(), |held| held.row..held.row + 1)
+    }
+
+    /// Row that sits on a chain of a copy, where it moves now.
+    pub(crate) fn held_row(&self, copy: usize, chain: usize) -> Option<usize> {
+        match self.held {
+            Some(held) => (held.chain == chain).then_some(held.row),
+            None => Some(self.row(copy, chain)),
+        }
+    }
+
+    /// Of a single ladder, only this row moves from now on, which sits on this chain: `index` stays as it is.
+    pub(crate) fn hold(&mut self, row: usize, chain: usize) {
+        self.held = Some(Held { row, chain });
+    }
+
+    /// All rows move again.
+    pub(crate) fn hold_all(&mut self) {
+        self.held = None;
+    }
+
+    /// Partners take each other's chains where their swap was accepted. The swaps are those of an iteration, ladder by ladder.
+    pub(crate) fn take_seats(&mut self, t: u64, swaps: &[Swap]) {
+        if let Some(held) = &mut self.held {
+            let accepted = swaps.iter().filter(|swap| swap.accepted);
+            accepted.for_each(|swap| held.chain = 2 * swap.pair - 1 - held.chain);
+            return;
+        }
+        let mut swaps = swaps.iter();
+        for index in &mut self.index {
+            // They are in the order in which the index process asks for pairs.
+            index.advance(t, |_pair| swaps.next().is_some_and(|swap| swap.accepted));
+        }
+    }
+
+    /// Key of a swap's random numbers: the pair's number among all pairs of a run.
+    pub(crate) fn pair_key(&self, copy: usize, pair: usize) -> u32 {
+        ((self.first_copy + copy) * self.chains + pair) as u32
     }
 
     /// Row that sits on a chain of a copy.
@@ -161,6 +218,7 @@ impl Ensemble {
             chains: self.chains,
             points: self.points.split_off(copies * self.chains),
             index: self.index.split_off(copies),
+            held: None,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{Batch, Result, Schedule};
 use std::sync::Arc;
 
 /// What happened to one row in one iteration.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Moves {
     /// Sum of acceptance probabilities.
     pub acceptance: f64,

@@ -52,11 +52,11 @@ pub struct Step<'a> {
     pub ensemble: &'a Ensemble,
     /// What was frozen.
     pub sampler: &'a Sampler,
-    /// Local moves of each row; all zero for an exact draw.
+    /// Local moves of each row that moves here; all zero for an exact draw.
     pub moves: &'a [Moves],
     /// The chain each row's local move was made on.
     pub explored_chain: &'a [usize],
-    /// The swaps proposed.
+    /// The swaps proposed, at least one side of which moves here.
     pub swaps: &'a [Swap],
     /// A proposal at which the target answered NaN or +∞: chain, row and point.
     pub bad_point: Option<(usize, usize, &'a [f64])>,
@@ -102,6 +102,9 @@ pub(crate) struct LocalWork {
 #[derive(Clone, Debug, Default)]
 struct SwapWork {
     proposed: Vec<Swap>,
+    /// The swap of each row on its way up, and of each on its way down.
+    of_lower: Vec<usize>,
+    of_upper: Vec<usize>,
     keys: Vec<u32>,
     uniforms: Vec<f64>,
 }
@@ -117,6 +120,22 @@ impl Workspace {
             ..Self::default()
         }
     }
+
+    /// Buffers for one of its rows.
+    pub(crate) fn of_a_row(ensemble: &Ensemble) -> Self {
+        let dim = ensemble.points.x.dim();
+        Self {
+            fresh: Points::zeros(1, dim),
+            up: Journey::new(1, dim),
+            down: Journey::new(1, dim),
+            ..Self::default()
+        }
+    }
+
+    /// The swaps that were proposed.
+    pub(crate) fn swaps(&mut self) -> &mut [Swap] {
+        &mut self.swaps.proposed
+    }
 }
 
 /// Iteration t of Algorithm 1.
@@ -127,10 +146,31 @@ pub fn iterate(
     work: &mut Workspace,
     out: &mut dyn Recorder,
 ) -> Result<()> {
+    set_out(t, ensemble, sampler, work)?; // lines 3–10
+    meet(t, ensemble, sampler, work, out) // lines 11–13
+}
+
+/// What rows do by themselves.
+pub(crate) fn set_out(
+    t: u64,
+    ensemble: &mut Ensemble,
+    sampler: &Sampler,
+    work: &mut Workspace,
+) -> Result<()> {
     explore(t, ensemble, sampler, work)?; // line 3
     propose(t, ensemble, sampler, work); // line 4
-    travel(t, ensemble, sampler, work)?; // lines 5–10
-    let SwapWork { proposed, keys, uniforms } = &mut work.swaps;
+    travel(t, ensemble, sampler, work) // lines 5–10
+}
+
+/// What hangs on both partners: [`swaps`](Workspace::swaps) must know the weights of both by now.
+pub(crate) fn meet(
+    t: u64,
+    ensemble: &mut Ensemble,
+    sampler: &Sampler,
+    work: &mut Workspace,
+    out: &mut dyn Recorder,
+) -> Result<()> {
+    let SwapWork { proposed, keys, uniforms, .. } = &mut work.swaps;
     decide(&sampler.streams, t, keys, uniforms, proposed); // lines 11–12
     apply(t, ensemble, work); // line 13
     out.record(&Step {
@@ -150,13 +190,13 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
     let (exact, legs) = (path.draws_reference(), ensemble.legs());
     work.ends.iter_mut().for_each(Rows::clear);
     work.local.clear();
-    work.explored_chain.clear();
     work.bad_point = None;
     work.row_moves.clear();
     work.row_moves.resize(ensemble.points.rows(), Moves::default());
-    for row in 0..ensemble.points.rows() {
+    work.explored_chain.resize(ensemble.points.rows(), 0);
+    for row in ensemble.held() {
         let chain = ensemble.chain(row);
-        work.explored_chain.push(chain);
+        work.explored_chain[row] = chain;
         if legs.explores(t, chain) {
             let starts_anew = exact && legs.is_reference(chain);
             let rows = if starts_anew { &mut work.ends[usize::from(chain > 0)] } else { &mut work.local };
@@ -197,6 +237,10 @@ pub(crate) fn move_locally(
     let LocalWork { moved, exploring, aside, own } = work;
     let mut call = Call::new(&*sampler.path, &sampler.streams, t, rows);
     moved.begin(rows.len());
+    if rows.is_empty() {
+        // No target is asked about nothing.
+        return Ok(());
+    }
     sampler.explorer.explore(&call, points, moved, exploring)?;
     if let Some(moves) = sampler.path.own_moves() {
         call.slots = Slots::of_path();
@@ -227,18 +271,28 @@ fn note_bad(
 fn propose(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) {
     work.lower.clear();
     work.upper.clear();
-    let SwapWork { proposed, keys, uniforms } = &mut work.swaps;
+    let SwapWork { proposed, of_lower, of_upper, keys, uniforms } = &mut work.swaps;
     proposed.clear();
+    of_lower.clear();
+    of_upper.clear();
     keys.clear();
     for copy in 0..ensemble.copies() {
         for pair in ensemble.legs().pairs(t) {
             let interval = sampler.schedule.interval(pair);
-            let (lower, upper) = (ensemble.row(copy, pair - 1), ensemble.row(copy, pair));
-            work.lower.push_leaving(lower, ensemble.key(lower), pair, interval, Direction::Forward);
-            work.upper.push_leaving(upper, ensemble.key(upper), pair, interval, Direction::Backward);
-            proposed.push(Swap { copy, pair, ..Swap::default() });
-            // Both partners can derive the swap's uniform: its key is the pair, not a row.
-            keys.push(((ensemble.first_copy() + copy) * ensemble.chains() + pair) as u32);
+            let (lower, upper) = (ensemble.held_row(copy, pair - 1), ensemble.held_row(copy, pair));
+            if let Some(row) = lower {
+                work.lower.push_leaving(row, ensemble.key(row), pair, interval, Direction::Forward);
+                of_lower.push(proposed.len());
+            }
+            if let Some(row) = upper {
+                work.upper.push_leaving(row, ensemble.key(row), pair, interval, Direction::Backward);
+                of_upper.push(proposed.len());
+            }
+            if lower.or(upper).is_some() {
+                proposed.push(Swap { copy, pair, ..Swap::default() });
+                // Both partners can derive the swap's uniform: its key is the pair, not a row.
+                keys.push(ensemble.pair_key(copy, pair));
+            }
         }
     }
     uniforms.resize(proposed.len(), 0.0);
@@ -255,36 +309,29 @@ fn travel(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) 
             sampler.accelerator.travel(direction, &call, journey, &mut work.travelling)?;
         }
     }
-    for (i, swap) in work.swaps.proposed.iter_mut().enumerate() {
-        // A path that came out as no number weighs nothing in its own direction: the swap is refused,
-        // and estimates go on without it.
-        let number = |w: f64, otherwise: f64| if w.is_nan() { otherwise } else { w };
-        swap.log_forward = number(work.up.log_weight[i], f64::NEG_INFINITY);
-        swap.log_backward = number(work.down.log_weight[i], f64::INFINITY);
-        // A replica that started where the density vanishes weighs nothing, not 0/0: it sinks to
-        // chain 0, where it is drawn anew, and its partner rises.
-        let vanishes = |row: usize| ensemble.points.log_density[row] == f64::NEG_INFINITY;
-        if swap.pair > ensemble.legs().target() {
-            // Beyond the target it rises to the anchor.
-            if vanishes(work.lower.row[i]) {
-                swap.log_forward = f64::INFINITY;
-            }
-        } else if vanishes(work.upper.row[i]) {
-            swap.log_backward = f64::NEG_INFINITY;
-        }
+    let target = ensemble.legs().target();
+    // A path that came out as no number weighs nothing in its own direction: the swap is refused,
+    // and estimates go on without it.
+    let number = |w: f64, otherwise: f64| if w.is_nan() { otherwise } else { w };
+    // A replica that started where the density vanishes weighs nothing, not 0/0: it sinks to
+    // chain 0, where it is drawn anew, and its partner rises; beyond the target it rises to the anchor.
+    let vanishes = |row: usize| ensemble.points.log_density[row] == f64::NEG_INFINITY;
+    let SwapWork { proposed, of_lower, of_upper, .. } = &mut work.swaps;
+    for ((&i, &w), &row) in of_lower.iter().zip(&work.up.log_weight).zip(&work.lower.row) {
+        let lost = proposed[i].pair > target && vanishes(row);
+        proposed[i].log_forward = if lost { f64::INFINITY } else { number(w, f64::NEG_INFINITY) };
+    }
+    for ((&i, &w), &row) in of_upper.iter().zip(&work.down.log_weight).zip(&work.upper.row) {
+        let lost = proposed[i].pair <= target && vanishes(row);
+        proposed[i].log_backward = if lost { f64::NEG_INFINITY } else { number(w, f64::INFINITY) };
     }
     Ok(())
 }
 
 /// On acceptance each replica keeps its own end point and takes its partner's chain.
 fn apply(t: u64, ensemble: &mut Ensemble, work: &Workspace) {
-    let swaps = &work.swaps.proposed;
-    let accepted = |i: usize| swaps[i].accepted;
-    ensemble.points.scatter(&work.lower.row, &work.up.points, accepted);
-    ensemble.points.scatter(&work.upper.row, &work.down.points, accepted);
-    let mut swaps = swaps.iter();
-    for index in &mut ensemble.index {
-        // `propose` listed the pairs in the order in which the index process asks for them.
-        index.advance(t, |_pair| swaps.next().is_some_and(|swap| swap.accepted));
-    }
+    let SwapWork { proposed, of_lower, of_upper, .. } = &work.swaps;
+    ensemble.points.scatter(&work.lower.row, &work.up.points, |i| proposed[of_lower[i]].accepted);
+    ensemble.points.scatter(&work.upper.row, &work.down.points, |i| proposed[of_upper[i]].accepted);
+    ensemble.take_seats(t, proposed);
 }

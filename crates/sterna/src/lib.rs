@@ -23,6 +23,7 @@ mod index_process;
 pub mod iteration;
 pub mod lanes;
 pub mod last_look;
+mod partners;
 pub mod path;
 pub mod path_formula;
 pub mod paths;

@@ -81,6 +81,21 @@ impl Points {
         self.target.score.append(other.target.score);
     }
 
+    /// Adds a row of other points.
+    pub(crate) fn push(&mut self, other: &Self, row: usize) {
+        self.x.push(other.x.row(row));
+        self.log_density.push(other.log_density[row]);
+        self.score.push(other.score.row(row));
+        self.log_reference.push(other.log_reference[row]);
+        self.target.log_density.push(other.target.log_density[row]);
+        self.target.score.push(other.target.score.row(row));
+    }
+
+    /// A row becomes one of other points.
+    pub(crate) fn set(&mut self, row: usize, other: &Self, from: usize) {
+        dispatch(CopyRows { to: self, from: other, rows: 1, pair: |_| Some((row, from)) });
+    }
+
     /// Takes away the points from `row` on.
     pub(crate) fn split_off(&mut self, row: usize) -> Self {
         Self {

@@ -21,6 +21,7 @@ mod outlook;
 mod progress;
 mod reference;
 mod results;
+mod rows;
 mod saved;
 mod settings;
 mod tuning;

@@ -42,52 +42,57 @@ impl Looked {
     }
 }
 
+/// Rank-normalised R̂ of halves of ladders, beyond what chance explains.
+pub(crate) fn r_hat_beyond_chance(all: &[Looked], whose: &str) -> Option<String> {
+    let beyond = |looked: &&Looked| {
+        let Mixing { r_hat, apart, degrees, .. } = looked.mixing;
+        r_hat > R_HAT && chi_square(apart, degrees) * (all.len() as f64) < BY_CHANCE
+    };
+    let worst = all.iter().filter(beyond).max_by(|a, b| a.mixing.r_hat.total_cmp(&b.mixing.r_hat))?;
+    Some(format!(
+        "{whose} disagree about {}: R̂ is {:.3}, and chance explains little of it; sample longer, and if that does not \
+         help, look for modes or tails that some never reached",
+        worst.name, worst.mixing.r_hat
+    ))
+}
+
+/// The quantity with the fewest effective draws.
+fn fewest(all: &[Looked]) -> Option<(&Looked, f64)> {
+    let known = all.iter().filter(|looked| looked.is_known());
+    known.map(|looked| (looked, looked.draws())).min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Whether draws are worth too few for any use.
+pub(crate) fn few_draws(all: &[Looked]) -> Option<String> {
+    let (worst, draws) = fewest(all)?;
+    (draws < FEW_DRAWS).then(|| {
+        format!(
+            "the draws are worth only {} independent ones for {}: neither means nor their errors can be relied on; a \
+             reference nearer to the target (reference.kind = \"fitted\"), moves that find their step \
+             (explorer.kind = \"auto\") or bounded, rescaled coordinates help most, then more iterations",
+            draws.floor(),
+            worst.name
+        )
+    })
+}
+
+/// Whether draws are worth few.
+pub(crate) fn low_ess(all: &[Looked]) -> Option<String> {
+    let (worst, draws) = fewest(all)?;
+    let part = if worst.mixing.tail < worst.mixing.bulk { "the tails" } else { "the bulk" };
+    (FEW_DRAWS..LOW_ESS).contains(&draws).then(|| {
+        format!(
+            "the draws are worth {draws:.0} independent ones in {part} of {}: enough for a look, few for quantiles and \
+             for errors that are to be relied on; {LOW_ESS} are asked for (run.until.ess, or more iterations)",
+            worst.name
+        )
+    })
+}
+
 impl Evidence<'_> {
-    /// The quantity with the fewest effective draws.
-    fn fewest(&self) -> Option<(&Looked, f64)> {
-        let known = self.looked.iter().filter(|looked| looked.is_known());
-        known.map(|looked| (looked, looked.draws())).min_by(|a, b| a.1.total_cmp(&b.1))
-    }
-
-    pub(super) fn few_draws(&self) -> Option<String> {
-        let (worst, draws) = self.fewest()?;
-        (draws < FEW_DRAWS).then(|| {
-            format!(
-                "the draws are worth only {} independent ones for {}: neither means nor their errors can be relied on; a \
-                 reference nearer to the target (reference.kind = \"fitted\"), moves that find their step \
-                 (explorer.kind = \"auto\") or bounded, rescaled coordinates help most, then more iterations",
-                draws.floor(),
-                worst.name
-            )
-        })
-    }
-
-    pub(super) fn low_ess(&self) -> Option<String> {
-        let (worst, draws) = self.fewest()?;
-        let part = if worst.mixing.tail < worst.mixing.bulk { "the tails" } else { "the bulk" };
-        (FEW_DRAWS..LOW_ESS).contains(&draws).then(|| {
-            format!(
-                "the draws are worth {draws:.0} independent ones in {part} of {}: enough for a look, few for quantiles and \
-                 for errors that are to be relied on; {LOW_ESS} are asked for (run.until.ess, or more iterations)",
-                worst.name
-            )
-        })
-    }
-
-    /// Rank-normalised R̂ of halves of ladders, beyond what chance explains.
     pub(super) fn r_hat(&self) -> Option<String> {
-        let beyond = |looked: &&Looked| {
-            let Mixing { r_hat, apart, degrees, .. } = looked.mixing;
-            r_hat > R_HAT && chi_square(apart, degrees) * (self.looked.len() as f64) < BY_CHANCE
-        };
-        let worst =
-            self.looked.iter().filter(beyond).max_by(|a, b| a.mixing.r_hat.total_cmp(&b.mixing.r_hat))?;
         let whose = if self.draws.len() > 1 { "ladders, or halves of them," } else { "halves of the run" };
-        Some(format!(
-            "{whose} disagree about {}: R̂ is {:.3}, and chance explains little of it; sample longer, and if that does not \
-             help, look for modes or tails that some never reached",
-            worst.name, worst.mixing.r_hat
-        ))
+        r_hat_beyond_chance(&self.looked, whose)
     }
 
     pub(super) fn missed_mode(&self) -> Option<String> {

@@ -124,6 +124,9 @@ pub struct RunConfig {
     pub thin: u64,
     /// Seconds between checkpoints.
     pub checkpoint_seconds: f64,
+    /// Seconds that an evaluation of the target may take: one that hangs then ends the run with a word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evaluation_seconds: Option<f64>,
     /// Where burn-in and sampling run: `cpu`, or `cuda` in programs built with that feature, for built-in targets with
     /// plain swaps or a trained `cmcd`.
     pub device: Device,
@@ -355,6 +358,7 @@ impl Default for RunConfig {
             precision: Precision::F32,
             fallback: false,
             memory_gib: USUAL_GIB,
+            evaluation_seconds: None,
             until: Until::default(),
         }
     }

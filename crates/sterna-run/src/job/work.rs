@@ -86,14 +86,10 @@ impl Work {
         let before = self.times.total_s();
         self.advance_by(self.block)?;
         let seconds = self.times.total_s() - before;
-        // Blocks of about a twentieth of a second; a step of the next stage may take a thousand times as long.
-        if self.run.progress().0 != stage {
-            self.block = 1;
-        } else if seconds < 0.025 {
-            self.block = (self.block * 2).min(1 << 20);
-        } else if seconds > 0.1 {
-            self.block = (self.block / 2).max(1);
-        }
+        // A step of the next stage may take a thousand times as long.
+        let same = self.run.progress().0 == stage;
+        self.block =
+            if same { next_block(self.block, seconds, self.problem.exchange.ranks() > 1) } else { 1 };
         if self.is_out_of_time() {
             self.ranks.say(Next::EndForTime)?;
             self.run.stop_for_time();
@@ -251,6 +247,23 @@ fn refuse_carried_off(run: &Run) -> Result<(), JobError> {
         ))),
     }
 }
+
+/// Iterations of the next block, where these took so many seconds: about a twentieth of a second, so that people see it move. At the
+/// end of a block the quickest of several ranks wait for the slowest, so that these have longer ones, of some iterations at least.
+fn next_block(block: u64, seconds: f64, several: bool) -> u64 {
+    let (short, long) = if several { (0.25, 1.0) } else { (0.025, 0.1) };
+    if seconds < short || (several && block < SOME_ITERATIONS && seconds < 0.5 * LONGEST_BLOCK) {
+        (block * 2).min(1 << 20)
+    } else if seconds > long && !(several && block <= SOME_ITERATIONS && seconds < LONGEST_BLOCK) {
+        (block / 2).max(1)
+    } else {
+        block
+    }
+}
+
+/// Iterations that several ranks make at least before they hear of each other what people want, unless these take more seconds.
+const SOME_ITERATIONS: u64 = 16;
+const LONGEST_BLOCK: f64 = 10.0;
 
 /// The run, with what carries it out where that is not the cores.
 fn with_engine(run: Run, engine: Option<Arc<dyn MakeEngine>>) -> Result<Run, JobError> {

@@ -61,12 +61,15 @@ impl Folder {
             path if !path.exists() => Err(format!("{name}: there is no such file")),
             path => fs::read_to_string(path).map_err(|e| format!("{name}: {e}")),
         };
-        let mut keep = |read: Result<String, String>| read.map_err(|why| unread.push(why)).ok();
+        // Runs that were joined have theirs in folders of their own.
+        let mut keep = |read: Result<String, String>| {
+            read.map_err(|why| unread.extend(summary.merged.is_empty().then_some(why))).ok()
+        };
         let config = keep(text("config.toml"));
         let log = keep(text("log.jsonl"));
         let traces = parsed(text("traces.json"), "traces.json")
             .and_then(|traces| sound_traces(traces, summary.setup.chains));
-        let traces = traces.map_err(|why| unread.push(why)).ok();
+        let traces = traces.map_err(|why| unread.extend(summary.merged.is_empty().then_some(why))).ok();
         let wanted = slowest(&summary.shown_ess());
         let names: Vec<&str> = summary.parameters.iter().map(|parameter| &*parameter.name).collect();
         let file = folder.join("draws.nc");

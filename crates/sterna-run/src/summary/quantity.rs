@@ -278,7 +278,7 @@ impl Source<'_> {
 
 impl Quantity {
     /// Of numbers, ladder by ladder, one in so many of which is ranked.
-    fn of(name: &str, ladders: &[Vec<f64>], ranked: usize) -> (Self, Mixing) {
+    pub(crate) fn of(name: &str, ladders: &[Vec<f64>], ranked: usize) -> (Self, Mixing) {
         let ess = effective_sample_size(&views(ladders));
         let all = || ladders.iter().flatten().copied();
         let sd = deviation(all());
@@ -315,7 +315,7 @@ pub struct WorstMixing {
 }
 
 impl WorstMixing {
-    pub(super) fn of(looked: &[Looked]) -> Option<Self> {
+    pub(crate) fn of(looked: &[Looked]) -> Option<Self> {
         let known =
             |of: fn(&Mixing) -> f64| looked.iter().map(move |l| (of(&l.mixing), l)).filter(|x| !x.0.is_nan());
         let least = |of| known(of).map(|x| x.0).fold(f64::NAN, f64::min);

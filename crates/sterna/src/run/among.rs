@@ -1,4 +1,4 @@
-//! A run among several ranks: each moves its own ladders, and decisions are taken from all of them.
+//! A run among several ranks: each moves its own ladders, or rows of one, and decisions are taken from all of them.
 
 use super::ladder::{Ladder, Shard};
 use super::progress::Asked;
@@ -17,8 +17,8 @@ impl Run {
     /// The same run among several ranks, which all hold it in the same state: each moves its share of the ladders, and every result
     /// has the bits of a run on one. Only the first rank has all records, and those after [`gather`](Self::gather).
     ///
-    /// Whole ladders are shared out: ranks beyond their number have nothing to move. Climbs and changes between rounds are made by
-    /// every rank alike; transports are trained by the first.
+    /// Whole ladders are shared out, and where ranks are more than ladders the rows of each over several ranks. Climbs and changes
+    /// between rounds are made by every rank alike; transports are trained by the first.
     ///
     /// # Errors
     /// If an engine carries out the run, which moves all ladders at once.
@@ -130,10 +130,9 @@ impl Run {
 }
 
 impl Ladder {
-    /// The ladders that this rank moves.
+    /// The ladders whose records this rank keeps.
     pub fn own(&self) -> Range<usize> {
-        let ladders = self.shards.iter().map(|shard| shard.ensemble.copies()).sum();
-        ladders_of(self.exchange.rank(), self.exchange.ranks(), ladders)
+        ladders_of(self.exchange.rank(), self.exchange.ranks(), self.ladders())
     }
 }
 
@@ -232,10 +231,10 @@ impl Led {
     }
 }
 
-fn written<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+pub(super) fn written<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     postcard::to_allocvec(value).map_err(|e| BadState::Unreadable(e.to_string()).into())
 }
 
-fn read<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
+pub(super) fn read<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
     postcard::from_bytes(bytes).map_err(|e| BadState::Unreadable(e.to_string()).into())
 }

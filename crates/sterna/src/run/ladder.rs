@@ -1,12 +1,14 @@
 //! The ladders of a run: what is frozen while they move, and their state, shared out over threads.
 
+use super::rows::{Rows, Wanted};
 use super::{Settings, Stage};
 use crate::acceleration::{Acceleration, CollectRecord};
 use crate::accelerator::Accelerator;
 use crate::ensemble::Ensemble;
-use crate::exchange::{Alone, Exchange, agree, ladders_of};
+use crate::exchange::{Alone, Exchange, agree, ladders_moved_by};
 use crate::explorer::Tuning;
 use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
+use crate::partners::Team;
 use crate::path::{AnnealingPath, Points};
 use crate::records::{Counts, Ladders, SamplingRecord, TuningRecord, WarmupRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
@@ -84,11 +86,26 @@ impl Barrier {
 pub(super) struct Shard {
     pub ensemble: Ensemble,
     #[serde(skip)]
-    work: Workspace,
+    work: Work,
     pub tuning: TuningRecord,
     pub collecting: CollectRecord,
     pub warmup: WarmupRecord,
     pub sampling: Option<SamplingRecord>,
+}
+
+/// Buffers of iterations.
+#[derive(Default)]
+struct Work {
+    /// Of whole ladders.
+    whole: Workspace,
+    /// Of each row that moves here, where others move on other ranks.
+    rows: Vec<Workspace>,
+}
+
+impl Work {
+    fn new(ensemble: &Ensemble) -> Self {
+        Self { whole: Workspace::new(ensemble), rows: Vec::new() }
+    }
 }
 
 impl Ladder {
@@ -198,24 +215,47 @@ impl Ladder {
         self.sampler.path.dim()
     }
 
-    /// So many iterations after `done`, each rank and each thread its own ladders; `records` samples in tuning and counts in
-    /// burn-in too, or not.
+    /// How many there are.
+    pub fn ladders(&self) -> usize {
+        self.shards.iter().map(|shard| shard.ensemble.copies()).sum()
+    }
+
+    /// So many iterations after `done`, each rank and each thread its own ladders, or each rank its own rows of one; `records` samples in
+    /// tuning and counts in burn-in too, or not.
     pub fn advance(&mut self, stage: Stage, records: bool, done: u64, block: u64) -> Result<()> {
+        let moved = match Team::of(&*self.exchange, self.ladders(), self.chains()) {
+            Some(team) => self.advance_rows(team, stage, records, done, block),
+            None => self.advance_ladders(stage, records, done, block),
+        };
+        agree(&*self.exchange, moved)
+    }
+
+    fn advance_ladders(&mut self, stage: Stage, records: bool, done: u64, block: u64) -> Result<()> {
         let sampler = &self.sampler;
         let own = self.own();
-        let moved = self.shards.par_iter_mut().filter(|shard| shard.is_of(&own)).try_for_each(|shard| {
-            let Shard { ensemble, work, tuning, collecting, warmup, sampling } = shard;
-            let out: &mut dyn Recorder = match stage {
-                Stage::Tuning(_) if records => &mut Both(warmup, &mut Both(tuning, collecting)),
-                Stage::Tuning(_) | Stage::Retuning(_) => &mut Both(warmup, tuning),
-                Stage::BurnIn if records => &mut Both(warmup, tuning),
-                Stage::Collecting => &mut Both(warmup, &mut Both(tuning, collecting)),
-                Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
-                Stage::Climbing | Stage::Fitting | Stage::BurnIn | Stage::Finished => warmup,
-            };
-            (done + 1..=done + block).try_for_each(|t| iterate(t, ensemble, sampler, work, out))
-        });
-        agree(&*self.exchange, moved)
+        self.shards.par_iter_mut().filter(|shard| shard.is_of(&own)).try_for_each(|shard| {
+            shard.recorded(stage, records, |ensemble, work, out| {
+                (done + 1..=done + block)
+                    .try_for_each(|t| iterate(t, ensemble, sampler, &mut work.whole, out))
+            })
+        })
+    }
+
+    fn advance_rows(
+        &mut self,
+        team: Team,
+        stage: Stage,
+        records: bool,
+        done: u64,
+        block: u64,
+    ) -> Result<()> {
+        let (sampler, exchange) = (&self.sampler, &self.exchange);
+        let shard = self.shards.iter_mut().find(|shard| shard.ensemble.first_copy() == team.ladder);
+        let shard = shard.expect("every rank knows all ladders");
+        let wanted = shard.wanted(stage, records);
+        shard.recorded(stage, records, |ensemble, work, out| {
+            Rows { team, exchange, sampler, ensemble, work: &mut work.rows }.advance(wanted, done, block, out)
+        })
     }
 
     /// No replica may stay where it started for want of moves: checked after each round, and halfway through burn-in.
@@ -327,14 +367,14 @@ impl Ladder {
             .map(|copies| {
                 let rest = Shard {
                     ensemble: all.ensemble.split_off(copies),
-                    work: Workspace::default(),
+                    work: Work::default(),
                     tuning: all.tuning.split_off(copies),
                     collecting: all.collecting.split_off(copies),
                     warmup: all.warmup.split_off(copies),
                     sampling: all.sampling.as_mut().map(|s| s.split_off(copies)),
                 };
                 let mut shard = std::mem::replace(&mut all, rest);
-                shard.work = Workspace::new(&shard.ensemble);
+                shard.work = Work::new(&shard.ensemble);
                 shard
             })
             .collect()
@@ -342,6 +382,37 @@ impl Ladder {
 }
 
 impl Shard {
+    /// Moves the ladders by `work`, and keeps what records of the stage want to know.
+    fn recorded<T>(
+        &mut self,
+        stage: Stage,
+        records: bool,
+        moved: impl FnOnce(&mut Ensemble, &mut Work, &mut dyn Recorder) -> T,
+    ) -> T {
+        let Self { ensemble, work, tuning, collecting, warmup, sampling } = self;
+        let out: &mut dyn Recorder = match stage {
+            Stage::Tuning(_) if records => &mut Both(warmup, &mut Both(tuning, collecting)),
+            Stage::Tuning(_) | Stage::Retuning(_) => &mut Both(warmup, tuning),
+            Stage::BurnIn if records => &mut Both(warmup, tuning),
+            Stage::Collecting => &mut Both(warmup, &mut Both(tuning, collecting)),
+            Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
+            Stage::Climbing | Stage::Fitting | Stage::BurnIn | Stage::Finished => warmup,
+        };
+        moved(ensemble, work, out)
+    }
+
+    /// What the records of a stage look at.
+    fn wanted(&self, stage: Stage, records: bool) -> Wanted {
+        let all = self.sampling.as_ref().is_some_and(|record| !record.trajectories.is_empty());
+        match stage {
+            Stage::Tuning(_) | Stage::Retuning(_) | Stage::Collecting => Wanted::All,
+            Stage::Sampling if all => Wanted::All,
+            Stage::BurnIn if records => Wanted::All,
+            Stage::Sampling | Stage::BurnIn => Wanted::Target,
+            Stage::Climbing | Stage::Fitting | Stage::Finished => Wanted::Nothing,
+        }
+    }
+
     /// Ladders drawn from the reference, cut for the threads that there are.
     fn start(
         sampler: &Sampler,
@@ -374,7 +445,7 @@ impl Shard {
     fn around(ensemble: Ensemble, round_iterations: u64, warmup: WarmupRecord) -> Self {
         let (copies, chains, dim) = (ensemble.copies(), ensemble.chains(), ensemble.points.x.dim());
         Self {
-            work: Workspace::new(&ensemble),
+            work: Work::new(&ensemble),
             tuning: TuningRecord::new(copies, chains, dim, round_iterations as usize),
             collecting: CollectRecord::new(copies, chains),
             warmup,
@@ -386,7 +457,7 @@ impl Shard {
 
 /// How many ladders each thread advances; those of other ranks stay in one piece before, and one after.
 fn parts(ensembles: usize, exchange: &dyn Exchange) -> Vec<usize> {
-    let own = ladders_of(exchange.rank(), exchange.ranks(), ensembles);
+    let own = ladders_moved_by(exchange.rank(), exchange.ranks(), ensembles);
     let parts = rayon::current_num_threads().min(own.len());
     let of_threads = (0..parts).map(|part| own.len() * (part + 1) / parts - own.len() * part / parts);
     let all = [own.start].into_iter().chain(of_threads).chain([ensembles - own.end]);

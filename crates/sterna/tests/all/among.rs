@@ -28,8 +28,11 @@ fn any_number_of_ranks_gives_the_same_bits() {
             run.complete().unwrap();
             answers(&run)
         };
-        // Seven are more than there are ladders.
-        for (ranks, threads, block) in [(1, 2, 17), (2, 1, u64::MAX), (3, 2, 13), (4, 1, 29), (7, 1, 31)] {
+        // Of five ladders of five rows: seven ranks share two of them, twelve all, and of thirty not all have one.
+        let whole_ladders = [(1, 2, 17), (2, 1, u64::MAX), (3, 2, 13), (4, 1, 29)];
+        for (ranks, threads, block) in
+            whole_ladders.into_iter().chain([(7, 1, 31), (12, 2, u64::MAX), (30, 1, 19)])
+        {
             let all = Together::run(ranks, |exchange| {
                 let run = || start(kind, settings()).among(exchange.clone()).unwrap();
                 on(threads, || complete(run(), exchange.clone(), block))
@@ -48,7 +51,7 @@ fn a_run_goes_on_with_another_number_of_ranks() {
             answers(&run)
         };
         let mut saved = start(kind, settings()).save().unwrap();
-        for (ranks, blocks) in [3, 1, 4, 2].into_iter().zip([7, 3, 5, 4]).cycle() {
+        for (ranks, blocks) in [3, 12, 1, 8, 2].into_iter().zip([7, 4, 3, 5, 4]).cycle() {
             let mut all = Together::run(ranks, |exchange| {
                 let run = restore(kind, settings(), &saved).unwrap();
                 let mut run = run.among(exchange.clone()).unwrap();
@@ -82,7 +85,7 @@ fn fitted_references_and_goals_too() {
         run.complete().unwrap();
         answers(&run)
     };
-    for ranks in [2, 3] {
+    for ranks in [2, 3, 11] {
         let all = Together::run(ranks, |exchange| {
             complete(run().among(exchange.clone()).unwrap(), exchange, u64::MAX)
         });
@@ -133,13 +136,65 @@ fn each_rank_asks_its_share_alone() {
 }
 
 #[test]
-fn what_fails_on_one_rank_fails_on_all_and_says_where() {
+fn each_rank_of_a_team_asks_for_its_rows_alone() {
+    let all = Together::run(16, |exchange| {
+        let (asked, run) = limited(u64::MAX);
+        let mut run = run.among(exchange).unwrap();
+        let before = asked.load(Ordering::Relaxed);
+        run.complete().unwrap();
+        run.gather().unwrap();
+        (asked.load(Ordering::Relaxed) - before, run.evaluations())
+    });
+    let total = all[0].1 as f64;
+    for (asked, _) in &all {
+        // Replicas take turns at the reference, which asks for less; what changes between rounds all ranks ask for.
+        let share = *asked as f64 / total;
+        assert!(share > 0.03 && share < 0.1, "{share}");
+    }
+}
+
+/// Panics where the others of its team wait for it.
+struct Panics(Limited);
+
+impl Target for Panics {
+    fn dim(&self) -> usize {
+        2
+    }
+
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
+        self.0.evaluate(x, out).unwrap();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_in_a_team_is_told() {
     let all = Together::run(3, |exchange| {
         let most = if exchange.rank() == 2 { 500 } else { u64::MAX };
-        limited(most).1.among(exchange).unwrap().complete().unwrap_err().to_string()
+        let settings = Settings { chains: 6, rounds: 2, iterations: 400, ..Settings::default() };
+        let path = Geometric::from_standard_normal(Panics(Limited { asked: Arc::default(), most }));
+        let mut run = Run::new(Arc::new(path), settings).unwrap().among(exchange.clone()).unwrap();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.complete()));
+        outcome.unwrap_or_else(|_| {
+            exchange.fail("rank 2: licence");
+            Err(Error::Elsewhere("rank 2: licence".into()))
+        })
     });
-    assert!(all[2].contains("licence"), "{all:?}");
-    for text in &all[..2] {
-        assert!(text.contains("rank 2") && text.contains("licence"), "{all:?}");
+    for outcome in all {
+        assert!(outcome.unwrap_err().to_string().contains("rank 2"));
+    }
+}
+
+#[test]
+fn what_fails_on_one_rank_fails_on_all_and_says_where() {
+    // Three move whole ladders, sixteen a row each.
+    for ranks in [3, 16] {
+        let all = Together::run(ranks, |exchange| {
+            let most = if exchange.rank() == 2 { 500 } else { u64::MAX };
+            limited(most).1.among(exchange).unwrap().complete().unwrap_err().to_string()
+        });
+        for (rank, text) in all.iter().enumerate() {
+            assert!(text.contains("licence") && (rank == 2 || text.contains("rank 2")), "{all:?}");
+        }
     }
 }
