@@ -289,9 +289,7 @@ impl<'a> DrawsFile<'a> {
             return Err(DrawsFileError::Parameters { found: 0, expected: values });
         }
         for (i, Statistic { name, values }) in self.statistics.iter().enumerate() {
-            let of_moves = self.stored.is_some() && [ACCEPTANCE, DIVERGING].contains(&name.as_str());
-            let taken = [CHAIN, DRAW, LP, REPLICA].contains(&name.as_str())
-                || of_moves
+            let taken = [CHAIN, DRAW, LP, REPLICA, ACCEPTANCE, DIVERGING].contains(&name.as_str())
                 || self.statistics[..i].iter().any(|other| other.name == *name);
             if taken || !is_name(name) {
                 return Err(DrawsFileError::Name { name: name.clone(), taken });

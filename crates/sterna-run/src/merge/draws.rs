@@ -15,6 +15,9 @@ pub(super) struct Joined {
     pub x: Vec<Vec<f64>>,
     pub log_density: Vec<Vec<f64>>,
     replica: Vec<Vec<u32>>,
+    /// What local moves did before each draw, where all runs know it.
+    acceptance: Vec<Vec<f32>>,
+    diverging: Vec<Vec<bool>>,
     /// Other numbers of each draw, by name and ladder.
     statistics: Vec<(String, Vec<Vec<f64>>)>,
 }
@@ -34,6 +37,8 @@ impl Joined {
             x: Vec::new(),
             log_density: Vec::new(),
             replica: Vec::new(),
+            acceptance: Vec::new(),
+            diverging: Vec::new(),
             statistics: common(runs).into_iter().map(|name| (name, Vec::new())).collect(),
         };
         runs.iter().for_each(|run| joined.append(run, draws));
@@ -62,6 +67,10 @@ impl Joined {
         let of = |name: &str| named(name).map_or(Vec::new(), |column| last(column, draws));
         self.log_density.extend(of("lp"));
         self.replica.extend(of("replica").into_iter().map(|all| all.into_iter().map(|r| r as u32).collect()));
+        let acceptance = of("acceptance_rate").into_iter();
+        self.acceptance.extend(acceptance.map(|all| all.into_iter().map(|a| a as f32).collect()));
+        let diverging = of("diverging").into_iter();
+        self.diverging.extend(diverging.map(|all| all.into_iter().map(|d| d != 0.0).collect()));
         for (name, ladders) in &mut self.statistics {
             ladders.extend(of(name));
         }
@@ -79,8 +88,15 @@ impl Joined {
     }
 
     pub fn write(&self, path: &Path, first: &Summary) -> Result<(), JobError> {
-        let ladders = self.x.iter().zip(&self.log_density).zip(&self.replica);
-        let ensembles = ladders.map(|((x, log_density), replica)| EnsembleDraws { x, log_density, replica });
+        let ladders = self.x.len();
+        let all_know = [self.acceptance.len(), self.diverging.len()] == [ladders; 2];
+        let ensembles = (0..ladders).map(|i| EnsembleDraws {
+            x: &self.x[i],
+            log_density: &self.log_density[i],
+            replica: &self.replica[i],
+            acceptance: if all_know { &self.acceptance[i] } else { &[] },
+            diverging: if all_know { &self.diverging[i] } else { &[] },
+        });
         let file = DrawsFile::new(self.coordinates(), ensembles).named(&self.parameters);
         let file = self.statistics.iter().fold(file, |file, (name, ladders)| {
             file.statistic(name, ladders.iter().map(|values| Values::Real(values)))
@@ -95,12 +111,13 @@ fn parameters(run: &Source) -> Vec<Parameter> {
     posterior.map(|column| Parameter::array(&column.name, &column.shape[2..])).collect()
 }
 
-/// Names of the numbers that all runs have of each draw, beyond those that every file has.
+/// Names of the numbers that all runs have of each draw, beyond those that files have by themselves.
 fn common(runs: &[Source]) -> Vec<String> {
-    let has = |run: &Source, name: &str| run.columns.iter().any(|column| column.name == name);
-    let own =
-        runs[0].columns.iter().filter(|column| column.group == "sample_stats").map(|column| &column.name);
-    own.filter(|name| !["lp", "replica"].contains(&name.as_str()))
+    let of_draws = |column: &&Column| column.group == "sample_stats";
+    let has =
+        |run: &Source, name: &str| run.columns.iter().filter(of_draws).any(|column| column.name == name);
+    let own = runs[0].columns.iter().filter(of_draws).map(|column| &column.name);
+    own.filter(|name| !["lp", "replica", "acceptance_rate", "diverging"].contains(&name.as_str()))
         .filter(|name| runs.iter().all(|run| has(run, name)))
         .cloned()
         .collect()
