@@ -142,7 +142,7 @@ mod tests {
             if x.as_slice().iter().any(|x| *x > self.0) {
                 std::thread::sleep(Duration::from_secs(3600));
             }
-            Normal::isotropic(1, 1.0).evaluate(x, out)
+            Target::evaluate(&Normal::isotropic(1, 1.0), x, out)
         }
     }
 

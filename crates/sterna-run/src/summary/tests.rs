@@ -80,6 +80,7 @@ pub(crate) fn sound() -> Summary {
         },
         training: None,
         choice: None,
+        merged: Vec::new(),
         molecule: None,
         alarms: vec![Alarm { code: Code::MissedMode, message: "seen".into() }],
     }
