@@ -58,6 +58,8 @@ def from_openmm(
     """
     import openmm
 
+    if not isinstance(system, openmm.System):
+        raise ConfigError(f"{system!r} is no openmm.System: createSystem of a force field makes one")
     if hasattr(temperature, "value_in_unit"):
         temperature = temperature.value_in_unit(openmm.unit.kelvin)
     start = _positions(positions)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._core import ConfigError, Handle, RunError
 from ._progress import Bar
-from ._target import Target
+from ._target import Target, _note
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +43,7 @@ class Run:
         self._target: Target | None = None
         self._bar = False
         self._kept: Any = None
+        self._began = time.monotonic()
         self._cache: dict[str, Any] = {}
         self._error: BaseException | None = None
 
@@ -78,6 +80,10 @@ class Run:
 
     def _how_to_go_on(self) -> str:
         if not (self._folder / "checkpoint").exists():
+            return ""
+        # A mistake that showed at once left nothing to go on with, unless somebody named the place.
+        worth = self._kept is None or (self._folder / "summary.json").exists() or time.monotonic() - self._began > 10
+        if not worth:
             return ""
         self._keep()
         own = ", model=..." if self._target is not None and self._target._core.is_own else ""
@@ -319,8 +325,8 @@ class Run:
     def to_arviz(self) -> Any:
         """Hand all to ArviZ: an ``InferenceData`` with ArviZ 0.2x, a ``DataTree`` with ArviZ 1.
 
-        Groups are posterior and sample_stats; warmup_posterior and warmup_sample_stats, of the time before sampling; and tempering
-        (schedule, rejections, acceptance and step size of each chain, and draws of all chains where they were kept).
+        Groups are posterior and sample_stats; warmup_posterior and warmup_sample_stats, of the time before sampling; and
+        tempering (schedule, rejections, acceptance and step size of each chain, and draws of all chains where they were kept).
         """
         from ._tables import to_arviz
 
@@ -406,11 +412,6 @@ def _plain(value: Any) -> Any:
     """A coordinate as JSON has it."""
     value = value.item() if hasattr(value, "item") else value
     return value if isinstance(value, (int, float, str)) else str(value)
-
-
-def _note(error: BaseException, note: str) -> None:
-    if note and hasattr(error, "add_note"):
-        error.add_note(note)
 
 
 def _copy_results(folder: Path, to: Path) -> None:

@@ -60,7 +60,7 @@ def _tempering(run: Run) -> Any:
 
 
 def _with_step_size(run: Run, stats: dict[str, Any]) -> dict[str, Any]:
-    """Frozen while sampling, so that of the target's chain is that of every draw; of moves that halve it, the one they begin from."""
+    """With the step size of the target's chain, frozen while sampling; of moves that halve it, the one they begin from."""
     import numpy as np
 
     summary = run.summary

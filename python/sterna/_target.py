@@ -181,8 +181,20 @@ def from_pyfunc(
     if score is None:
         probe = Problem.callback(lambda x: _scoreless(x), dim, False, described, called)
         point = probe.values(_rows([0.0] * probe.dim))
-        score = isinstance(f(point), (tuple, list))
+        try:
+            score = isinstance(f(point), (tuple, list))
+        except Exception as error:
+            _note(
+                error, f"raised when tried: f gets rows of points, an array of shape (n, {dim}), here one row: {point.tolist()}"
+            )
+            raise
     return Target._of(Problem.callback(f, dim, bool(score), described, called), threads=1)
+
+
+def _note(error: BaseException, note: str) -> None:
+    """Say more about an exception, where Python can (3.11)."""
+    if note and hasattr(error, "add_note"):
+        error.add_note(note)
 
 
 def _scoreless(x: Array) -> Array:
@@ -296,6 +308,8 @@ def from_stan(
     path = getattr(model, "stan_file", model)
     if not isinstance(path, (str, os.PathLike)):
         raise ConfigError(f"{model!r} is no Stan model: a .stan file, its compiled library or a cmdstanpy model is")
+    if "{" in str(path):
+        raise ConfigError("model is the text of a Stan model: write it into a file with the ending .stan, and give its name")
     if isinstance(data, Mapping):
         text: str | None = json.dumps(data, default=_plain)
     else:

@@ -241,6 +241,35 @@ def test_wrong_answers_are_told(answer, error, words):
 
 
 @pytest.mark.parametrize(
+    ("log_likelihood", "transform", "error", "words"),
+    [
+        (lambda v: -(v**2), lambda u: u, TypeError, r"of shape \(2,\), but one number is needed"),
+        (lambda v: None, lambda u: u, TypeError, "NoneType.*one number"),
+        (lambda v: 0.0, lambda u: u[:1], ValueError, "the prior transform has shape .* gets one point at a time"),
+    ],
+)
+def test_wrong_answers_of_likelihoods_are_told(log_likelihood, transform, error, words):
+    with pytest.raises(error, match=words):
+        sterna.sample(sterna.from_likelihood(log_likelihood, transform, 2), progress_bar=False)
+
+
+def test_a_function_of_one_point_is_told_that_it_gets_rows():
+    with pytest.raises(IndexError) as error:
+        sterna.from_pyfunc(2, lambda x: x[0] + x[1])
+    if hasattr(error.value, "__notes__"):
+        assert "f gets rows of points" in error.value.__notes__[0]
+
+
+def test_mistakes_that_show_at_once_leave_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with pytest.raises(ValueError, match="shape"):
+        sterna.sample(sterna.from_pyfunc(2, lambda x: 0.0), progress_bar=False)
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
     "form",
     [
         lambda l, s: (l.astype(np.float32).astype(np.float64), s),

@@ -53,6 +53,8 @@ def test_a_run_goes_on_at_the_command_line(model, program, tmp_path):
 def test_what_is_no_model(tmp_path):
     with pytest.raises(sterna.ConfigError, match="no such file"):
         sterna.from_stan(tmp_path / "nothing.so")
+    with pytest.raises(sterna.ConfigError, match="the text of a Stan model"):
+        sterna.from_stan("parameters { real x; } model { x ~ normal(0, 1); }")
     with pytest.raises(sterna.ConfigError, match="no Stan model"):
         sterna.from_stan(3)
     with pytest.raises(TypeError, match="no data for Stan"):

@@ -3,8 +3,8 @@
     python scripts/measure/python_evidence.py [gaussian|sine-gaussian|shells ...]
 
 `gaussian` is bilby's first tutorial, the mean and width of normal data; `sine-gaussian` a burst in the noise of two detectors
-(`pip install bilby[gw]`); `shells` two thin shells in 2, 5 and 10 dimensions, whose evidence is known. A line for each sampler: log evidence
-with its error, likelihoods asked for, seconds; then how far apart they are, in standard errors of both.
+(`pip install bilby[gw]`); `shells` two thin shells in 2, 5 and 10 dimensions, whose evidence is known. A line for each sampler:
+log evidence with its error, likelihoods asked for, seconds; then how far apart they are, in standard errors of both.
 """
 
 import sys
@@ -23,7 +23,10 @@ def both(name, likelihood, priors):
     """A model of bilby with each sampler."""
     import bilby
 
-    ways = {"dynesty": {"nlive": 500, "dlogz": 0.1, "check_point": False}, "sterna": {"draws": 500, "seed": 1, "progress_bar": False}}
+    ways = {
+        "dynesty": {"nlive": 500, "dlogz": 0.1, "check_point": False},
+        "sterna": {"draws": 500, "seed": 1, "progress_bar": False},
+    }
     found = {}
     for sampler, settings in ways.items():
         with tempfile.TemporaryDirectory() as folder:

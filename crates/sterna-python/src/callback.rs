@@ -54,8 +54,12 @@ impl Function {
         };
         if array.shape() != shape {
             let (found, wanted) = (array.shape(), shape);
+            let gets = match self.style {
+                Style::Rows => "all points at once, as rows",
+                Style::Point => "one point at a time",
+            };
             return Err(PyValueError::new_err(format!(
-                "{what} has shape {found:?}, but {wanted:?} is needed: the function gets all points at once, as rows"
+                "{what} has shape {found:?}, but {wanted:?} is needed: the function gets {gets}"
             )));
         }
         let view = array.try_readonly()?;
@@ -102,7 +106,8 @@ impl Callback {
     fn ask(&self, py: Python<'_>, x: &[f64], log_density: &mut [f64], score: &mut [f64]) -> PyResult<()> {
         let answer = self.function.call(py, x, self.dim)?;
         if self.function.style == Style::Point {
-            log_density[0] = answer.extract().or_else(|_| answer.call_method0("item")?.extract())?;
+            let number = answer.extract().or_else(|_| answer.call_method0("item")?.extract());
+            log_density[0] = number.map_err(|_: PyErr| no_number(&answer))?;
             return Ok(());
         }
         let rows = log_density.len();
@@ -128,6 +133,15 @@ impl Callback {
             _ => x.iter_rows().find(|point| self.ask(py, point, &mut [0.0], &mut score).is_err()),
         }
     }
+}
+
+/// What a function of one point returned that is no number.
+fn no_number(answer: &Bound<'_, PyAny>) -> PyErr {
+    let shape = answer.getattr("shape").map(|shape| format!(" of shape {shape}")).unwrap_or_default();
+    let found = answer.get_type();
+    PyTypeError::new_err(format!(
+        "the log likelihood of a point is {found}{shape}, but one number is needed; a function of rows wants vectorized=True"
+    ))
 }
 
 impl Target for Callback {

@@ -1,4 +1,4 @@
-"""Eight posteriors as PyMC has them: a function each of the data, by the folder's name. Names of variables are those of the reference.
+"""Eight posteriors as PyMC has them: a function each of the data, by the folder's name. Names are those of the reference.
 
 What Stan computes in loops is written as matrices here, as users of PyMC do.
 """

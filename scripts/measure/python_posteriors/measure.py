@@ -2,9 +2,9 @@
 
     python scripts/measure/python_posteriors/measure.py FOLDER [--only WORD] [--through pymc,stan] [--seed 1]
 
-FOLDER has a folder for each posterior (names in in_pymc.py) with data.json and reference.json: mean and sd of each parameter, from
-10,000 draws. Models are those of this folder; nothing but defaults is asked for: 1,000 effective draws. Needs pymc; for Stan the wheel
-httpstan and a C++ compiler, with which tests/python/stan_models.py compiles. A line for each run:
+FOLDER has a folder for each posterior (names in in_stan.py) with data.json and reference.json: mean and sd of each, from
+10,000 draws. Models are those of this folder; nothing but defaults is asked for: 1,000 effective draws. Needs pymc; for Stan the
+wheel httpstan and a C++ compiler, with which tests/python/stan_models.py compiles. A line for each run:
 
     largest |mean - reference|, in standard errors of both and in sd; sd over reference; evaluations; seconds; verdict
 """
@@ -49,7 +49,7 @@ def split(parameter):
 
 
 def against(run, reference, first):
-    """The worst of all parameters: in standard errors, in sd, and the sd over the reference's; places of names count from `first`."""
+    """The worst of all parameters: in standard errors, in sd, and sd over reference; places of names count from `first`."""
     table, rows = run.table(), []
     for parameter, expected in reference.items():
         name, place = split(parameter)
@@ -71,10 +71,10 @@ def main():
     parser.add_argument("--through", default="pymc,stan")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    import in_pymc as models
+    import in_stan
 
-    print(f"{'posterior':38} {'by':4} {'n':>3} {'errors':>6} {'sd':>6} {'sd ratio':>11} {'evaluations':>11} {'s':>6}  log Z, verdict")
-    for name in models.MODELS:
+    print("by    n errors     sd    sd ratio evaluations      s  log Z, verdict, posterior")
+    for name in in_stan.MODELS:
         if options.only not in name:
             continue
         data = json.loads((options.folder / name / "data.json").read_text())
@@ -89,8 +89,8 @@ def main():
             codes = ", ".join(alarm["code"] for alarm in run.alarms)
             asked = run.summary["evaluations"]["target"]
             print(
-                f"{name:38} {way:4} {count:3} {errors:6.2f} {off:6.3f} {least:5.2f}-{most:5.2f} {asked:11,} {seconds:6.1f}"
-                f"  {run.log_z:.3f} ± {run.log_z_error:.3f}, {run.verdict} {codes}",
+                f"{way:4} {count:3} {errors:6.2f} {off:6.3f} {least:5.2f}-{most:5.2f} {asked:11,} {seconds:6.1f}"
+                f"  {run.log_z:.3f} ± {run.log_z_error:.3f}, {run.verdict} {codes}, {name}",
                 flush=True,
             )
 

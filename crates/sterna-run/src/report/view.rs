@@ -12,8 +12,12 @@ use std::path::Path;
 /// Rows of the table.
 const MOST_ROWS: usize = 20;
 
-/// Sections whose first chart is shown.
-const SHOWN: [&str; 3] = ["draws", "communication", "free-energy"];
+/// Sections whose first chart is shown, and how wide each is: two beside each other, a long one below.
+const SHOWN: [(&str, &str); 3] = [
+    ("draws", "width:48%;min-width:18em"),
+    ("free-energy", "width:48%;min-width:18em"),
+    ("communication", "width:100%"),
+];
 
 /// HTML that brings its own styles along and touches nobody else's: charts are pictures.
 pub fn view(folder: &Path) -> Result<String, JobError> {
@@ -34,18 +38,20 @@ pub fn view(folder: &Path) -> Result<String, JobError> {
         let _ = write!(out, "<p style=\"margin:.3em 0\"><code>{code}</code> {message}</p>");
     }
     out += &table(summary);
-    out += "<div>";
-    for section in sections::all(&folder).iter().filter(|section| SHOWN.contains(&section.id)) {
-        if let Some(figure) = section.figures.first() {
+    out += "<div style=\"display:flex;flex-wrap:wrap;align-items:flex-start;gap:.5em\">";
+    let sections = sections::all(&folder);
+    for (id, style) in SHOWN {
+        let section = sections.iter().find(|section| section.id == id);
+        if let Some((section, figure)) = section.and_then(|section| Some((section, section.figures.first()?))) {
             let (alt, svg) = (escape(section.title), in_address(&figure.svg()));
-            let _ = write!(
-                out,
-                "<img style=\"width:32%;min-width:16em\" alt=\"{alt}\" src=\"data:image/svg+xml,{svg}\">"
-            );
+            let _ = write!(out, "<img style=\"{style}\" alt=\"{alt}\" src=\"data:image/svg+xml,{svg}\">");
         }
     }
     Ok(out + "</div></div>")
 }
+
+/// Numbers of a column stand below each other.
+const CELL: &str = "text-align:right;padding:.1em .6em";
 
 /// Legible on light and on dark ground.
 fn colour(mood: Mood) -> &'static str {
@@ -75,7 +81,7 @@ fn table(summary: &Summary) -> String {
     }
     out += "<table><thead><tr>";
     for head in ["", "mean", "sd", "5%", "50%", "95%", "error", "ESS bulk", "ESS tail", "R̂"] {
-        let _ = write!(out, "<th>{head}</th>");
+        let _ = write!(out, "<th style=\"{CELL}\">{head}</th>");
     }
     out += "</tr></thead><tbody>";
     for row in rows.iter().take(MOST_ROWS) {
@@ -84,7 +90,7 @@ fn table(summary: &Summary) -> String {
         let numbers = [row.mean, row.sd, ranks.q05, ranks.q50, ranks.q95, row.mcse];
         let sizes = [ranks.ess_bulk.round(), ranks.ess_tail.round(), ranks.r_hat];
         let cells = numbers.map(|value| row.shown(value)).into_iter().chain(sizes.map(number));
-        cells.for_each(|cell| _ = write!(out, "<td>{cell}</td>"));
+        cells.for_each(|cell| _ = write!(out, "<td style=\"{CELL}\">{cell}</td>"));
         out += "</tr>";
     }
     out += "</tbody></table>";
