@@ -43,7 +43,7 @@ def test_the_tutorial_for_statisticians(tmp_path, monkeypatch):
     reader = follow("tutorial-statistician.md")
     data, one, two = reader["data"], reader["one"], reader["two"]
     assert len(data) == 66 and round(data.mean(), 2) == 26.21
-    # The evidence of one kind, by quadrature over mean and width; 5 standard errors: false alarm below 1e-6, and the seed is fixed.
+    # The evidence of one kind by quadrature; 5 standard errors: false alarm below 1e-6, and the seed is fixed.
     mu, sigma = np.linspace(10, 42, 400)[:, None], np.linspace(5, 22, 400)[None, :]
     squares = (data**2).sum() - 2 * mu * data.sum() + 66 * mu**2
     log_l = -0.5 * squares / sigma**2 - 66 * np.log(sigma * np.sqrt(2 * np.pi))

@@ -42,7 +42,8 @@ pub fn view(folder: &Path) -> Result<String, JobError> {
     let sections = sections::all(&folder);
     for (id, style) in SHOWN {
         let section = sections.iter().find(|section| section.id == id);
-        if let Some((section, figure)) = section.and_then(|section| Some((section, section.figures.first()?))) {
+        if let Some((section, figure)) = section.and_then(|section| Some((section, section.figures.first()?)))
+        {
             let (alt, svg) = (escape(section.title), in_address(&figure.svg()));
             let _ = write!(out, "<img style=\"{style}\" alt=\"{alt}\" src=\"data:image/svg+xml,{svg}\">");
         }
