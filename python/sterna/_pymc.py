@@ -38,8 +38,8 @@ def from_pymc(model: Any, *, backend: str | None = None, name: str | None = None
     # In the order that they were written, which freezing does not keep.
     order = [variable.name for variable in (*model.value_vars, *model.unobserved_RVs)]
     after = len(model.value_vars)
-    model = _frozen(model)
     start = model.initial_point(random_seed=0)
+    model = _frozen(model)
     inputs = sorted(model.value_vars, key=lambda variable: order.index(variable.name))
     point = {variable.name: start[variable.name] for variable in inputs}
     dim = int(sum(np.size(value) for value in point.values()))
@@ -101,10 +101,19 @@ def _compiled(inputs: list[Any], outputs: list[Any], **more: Any) -> Any:
 
 
 def _frozen(model: Any) -> Any:
-    """The model with its data as constants, which compiled functions need not be handed."""
+    """The model with its data as constants, which compiled functions need not be handed.
+
+    PyMC does not freeze models that say where chains are to start, which is of no meaning here: it is put aside meanwhile.
+    """
     from pymc.model.transform.optimization import freeze_dims_and_data
 
-    return freeze_dims_and_data(model)
+    starts = model.rvs_to_initial_values
+    kept = dict(starts)
+    try:
+        starts.update(dict.fromkeys(starts))
+        return freeze_dims_and_data(model)
+    finally:
+        starts.update(kept)
 
 
 def _rows(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -129,6 +129,17 @@ def test_pymc_that_raises_at_a_point_goes_on():
     assert np.isfinite(log_density[[0, 2]]).all() and not np.isfinite(log_density[1])
 
 
+def test_pymc_models_may_say_where_chains_start():
+    pm = pytest.importorskip("pymc")
+    with pm.Model() as model:
+        ordered = pm.distributions.transforms.ordered
+        mu = pm.Normal("mu", 0, 2, shape=2, transform=ordered, initval=[-1.0, 1.0])
+        pm.NormalMixture("y", [0.5, 0.5], mu, 1, observed=[-2.0, 2.0])
+    target = sterna.from_pymc(model, backend="c")
+    assert (np.diff(target.values([[0.5, -1.0], [1.0, 2.0]]), axis=1) > 0).all()
+    assert list(model.initial_point()["mu_ordered__"]) == pytest.approx([-1.0, np.log(2.0)])
+
+
 def test_pymc_from_a_model_to_arviz(schools):
     arviz = pytest.importorskip("arviz")
     import sterna.pymc
