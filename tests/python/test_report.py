@@ -33,8 +33,8 @@ MORE = {"plain": ["pair-plot-exact", "ranks"], "affine": ["pair-plot-exact"], "t
 ONE_MAY_DO = ["rejection-rates", "overlap", "training-gain"]
 # Where the number of chains changed from round to round, a line for each means nothing.
 LESS = {"fitted": ["tuning-steps"]}
-# What a person might say of a page with very many parameters.
-PATIENCE_S = 1.0
+# What a person has for a page with very many parameters, on a machine that does other things as well.
+PATIENCE_S = 2.0
 
 # Put into a copy of the page: gathers errors from the beginning, and at the end looks around and leaves a note.
 LISTEN = """<script>window.seen = []; addEventListener("error", (e) => seen.push(String(e.message)));

@@ -29,9 +29,7 @@
   const shape = (text) => {
     const names = [...text].map((letter) => HEIGHTS.indexOf(letter)).filter((height) => height >= 0);
     const path = names.map((height) => `V${(18 * (1 - (height + 1) / HEIGHTS.length)).toFixed(1)}h4`).join("");
-    const cell = element("td", {});
-    if (names.length) cell.innerHTML = `<svg class="spark" viewBox="0 0 ${4 * names.length} 18" aria-hidden="true"><path class="area c1" d="M0 18${path}V18Z"/></svg>`;
-    return cell;
+    return names.length ? `<svg class="spark" viewBox="0 0 ${4 * names.length} 18" aria-hidden="true"><path class="area c1" d="M0 18${path}V18Z"/></svg>` : "";
   };
   // Numbers as people read them: −1,234 and 3.2×10⁻⁷.
   const DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
@@ -40,10 +38,11 @@
       .replace("⁻", "-").replace(/[⁰¹²³⁴-⁹]/g, (digit) => DIGITS.indexOf(digit));
     return Number.isFinite(Number(plain)) && plain !== "" ? Number(plain) : -Infinity;
   };
-  const made = (texts) => {
-    const cells = texts.slice(1, -1).map((text) => text.startsWith("!") ? element("td", { class: "suspect" }, text.slice(1)) : element("td", {}, text));
-    return element("tr", {}, element("th", { scope: "row" }, texts[0]), ...cells, shape(texts.at(-1)));
-  };
+  const safe = (text) => text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
+  const cell = (text) => text.startsWith("!") ? `<td class="suspect">${safe(text.slice(1))}</td>` : `<td>${safe(text)}</td>`;
+  const row = (texts) => `<tr><th scope="row">${safe(texts[0])}</th>${texts.slice(1, -1).map(cell).join("")}<td>${shape(texts.at(-1))}</td></tr>`;
+  // All at once: thousands one by one take seconds.
+  const made = (all) => { const body = element("tbody", {}); body.innerHTML = all.map(row).join(""); return [...body.rows]; };
   for (const table of document.querySelectorAll("table.quantities")) {
     const body = table.tBodies[0], original = [...body.rows], headings = [...table.tHead.rows[0].cells];
     const folds = original.filter((row) => row.classList.contains("fold"));
@@ -53,7 +52,7 @@
       ...original.filter((row) => !data.has(row)).map((row) => ({
         name: row.cells[0].textContent, key: (k) => row.cells[k].dataset.v === undefined ? -Infinity : Number(row.cells[k].dataset.v), row: () => row,
       })),
-      ...[...data.values()].flat().map((texts) => ({ name: texts[0], key: (k) => value(texts[k]), row: () => made(texts) })),
+      ...[...data.values()].flat().map((texts) => ({ name: texts[0], key: (k) => value(texts[k]), row: () => made([texts])[0] })),
     ];
     const names = new Intl.Collator(undefined, { numeric: true });
     const compare = (k) => k === 0 ? (a, b) => names.compare(b.name, a.name) : (a, b) => b.key(k) - a.key(k) || 0;
@@ -75,7 +74,7 @@
         const open = button.getAttribute("aria-expanded") !== "true";
         button.setAttribute("aria-expanded", String(open));
         if (open) {
-          unfolded.set(fold, data.get(fold).map(made));
+          unfolded.set(fold, made(data.get(fold)));
           fold.after(...unfolded.get(fold));
         } else {
           unfolded.get(fold).forEach((row) => row.remove());

@@ -92,6 +92,6 @@ fn payoff(cost: &Cost) -> Option<Chart> {
         ("with the transport", 1e6 * payoff.sampling.per_evaluation),
         ("its making included", 1e6 * payoff.everything.per_evaluation),
     ];
-    let unit = "round trips for a million evaluations of the target";
+    let unit = "round trips for 10⁶ evaluations";
     bars("payoff", "Does the transport pay?", unit, &rows, number, Some(payoff.sentence(break_even)))
 }
