@@ -114,6 +114,13 @@ LARGE = (
     "schedule.burn_in=20",
     "run.iterations=15000",
 )
+# Another ladder to the same cluster, whose draws have nothing in common with the first one's.
+PATHS = {
+    "sterna wide": (
+        "chains.count=16", "chains.ensembles=4", "reference.kind=standard-normal", "reference.scale=2.0", "explorer.kind=auto",
+        "schedule.criterion=rejection", "schedule.rounds=8", "schedule.iterations=100", "schedule.burn_in=20", "run.iterations=26599",
+    )
+}  # fmt: skip
 LATTICES = {length: of.numbers_of_couplings()[length] for length in (6, 12, 20, 32)}
 CASES += [
     Case(
@@ -133,7 +140,7 @@ CASES += [
         "cluster",
         3 * (n - 1),
         {"kind": "lennard-jones", "particles": n},
-        programs=("sterna", "sterna smc", "hmc"),
+        programs=("sterna", "sterna wide", "sterna smc", "hmc") if n == 13 else ("sterna", "sterna smc", "hmc"),
         settings=said,
     )
     for n, said in ((13, ()), (55, LARGE))

@@ -63,7 +63,7 @@ def is_ours(case, program):
 
 
 def settings(case, program):
-    more = cases.TRANSPORTS.get(program, ()) + cases.SWAPS.get(program, ())
+    more = cases.TRANSPORTS.get(program, ()) + cases.SWAPS.get(program, ()) + cases.PATHS.get(program, ())
     said = [f"target.{name}={value}" for name, value in case.target.items()]
     overridden = {word.split("=")[0] for word in more}
     return said + [word for word in case.settings if word.split("=")[0] not in overridden] + list(more)
@@ -75,7 +75,7 @@ def command(case, program, seed):
         return f"compare --cell '{key(case, program, seed)}'"
     words = (
         ["sterna", "run"]
-        if program in ("sterna", *cases.TRANSPORTS, *cases.SWAPS)
+        if program in ("sterna", *cases.TRANSPORTS, *cases.SWAPS, *cases.PATHS)
         else ["sterna", "baseline", program.split()[1]]
     )
     sets = [word for setting in settings(case, program) for word in ("--set", setting)]

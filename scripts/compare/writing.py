@@ -180,14 +180,24 @@ PUBLISHED = {
 }
 
 
+def told(row):
+    words = [f"log Z {number(row['log_z'], 2)} ± {number(row['log_z_error'], 2)}"] if "log_z" in row else []
+    if "energy" in row:
+        words.append(f"{count(row['energy']['ess'])} effective energies")
+    return "; ".join([*words, *([row["verdict"]] if "verdict" in row else [])])
+
+
 def clusters(results):
     from physics import distance
 
     lines = []
     for case in [case for case in cases.CASES if case.group == "cluster"]:
         every = {p: good(rows_of(results, case, p)) for p in case.programs}
-        ours = every["sterna"]
-        floor = distance(ours[0]["energies"], ours[1]["energies"]) if len(ours) > 1 else None
+        floor = (
+            statistics.mean(rows[0]["energy"]["floor"] for rows in every.values() if rows and "energy" in rows[0])
+            if any(every.values())
+            else None
+        )
         for program, rows in every.items():
             if not rows:
                 lines.append(
@@ -195,7 +205,8 @@ def clusters(results):
                 )
                 continue
             # Against the runs of another kind or another seed, never against itself.
-            others = [other["energies"] for p in ("hmc", "sterna") for other in every[p] if other is not rows[0] and p != program]
+            exact = ("sterna", "sterna wide", "hmc")
+            others = [other["energies"] for p in exact for other in every.get(p, []) if p != program]
             w2 = statistics.mean(distance(rows[0]["energies"], other) for other in others) if others else None
             energy = rows[0].get("energy")
             mean = (
@@ -205,7 +216,7 @@ def clusters(results):
             )
             lines.append([
                 case.name, program, mean, number(w2, 2), number(floor, 2), count(median(rows, "evaluations")),
-                count(median(rows, "processor_s")), f"{count(energy['ess'])} effective energies" if energy else "",
+                count(median(rows, "processor_s")), told(rows[0]),
             ])  # fmt: skip
     heads = ["cluster", "program", "⟨E⟩", "W₂ of energies", "floor", "evaluations", "processor s", "what to know"]
     return table(heads, lines)
