@@ -38,7 +38,12 @@ FEW = 3
 # Cheap ones first, so that a stop leaves whole rows.
 ORDER = ["sterna", "sterna smc", "sterna ais", "dynesty", "nautilus", "ultranest", "blackjax smc", "reddemcee"]
 # Processes that a rival may not start more of, nor more threads.
-ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"}
+ALONE = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "JAX_PLATFORMS": "cpu",
+}
 
 
 def key(case, program, seed):
@@ -58,7 +63,7 @@ def is_ours(case, program):
 
 
 def settings(case, program):
-    more = cases.TRANSPORTS.get(program, ()) + cases.SWAPS.get(program, ())
+    more = cases.TRANSPORTS.get(program, ()) + cases.SWAPS.get(program, ()) + cases.PATHS.get(program, ())
     said = [f"target.{name}={value}" for name, value in case.target.items()]
     overridden = {word.split("=")[0] for word in more}
     return said + [word for word in case.settings if word.split("=")[0] not in overridden] + list(more)
@@ -68,7 +73,11 @@ def command(case, program, seed):
     """What a reader types."""
     if not is_ours(case, program):
         return f"compare --cell '{key(case, program, seed)}'"
-    words = ["sterna", "run"] if program in ("sterna", *cases.TRANSPORTS, *cases.SWAPS) else ["sterna", "baseline", program.split()[1]]
+    words = (
+        ["sterna", "run"]
+        if program in ("sterna", *cases.TRANSPORTS, *cases.SWAPS, *cases.PATHS)
+        else ["sterna", "baseline", program.split()[1]]
+    )
     sets = [word for setting in settings(case, program) for word in ("--set", setting)]
     return " ".join([*words, *sets, "--seed", str(seed), "--threads", "1"])
 
@@ -93,7 +102,11 @@ def failed(code, error, options):
 
 
 def of_run(case, found, folder):
-    row = {"log_z": found["log_z"]["bar"], "log_z_error": found["log_z"]["standard_error"], "evaluations": found["evaluations"]["target"]}
+    row = {
+        "log_z": found["log_z"]["bar"],
+        "log_z_error": found["log_z"]["standard_error"],
+        "evaluations": found["evaluations"]["target"],
+    }
     row |= {"gradients": True, "chains": found["chains"], "round_trips": found["round_trips"], "verdict": found["verdict"]}
     row["alarms"] = sorted({alarm["code"] for alarm in found["alarms"]})
     row["tuning_s"], row["training_s"] = found["time"]["tuning_s"], found["time"]["training_s"]
@@ -120,7 +133,13 @@ def log_densities(folder):
 
 
 def of_baseline(case, found, points):
-    row = {"log_z": found["log_z"], "log_z_error": found["standard_error"], "gradients": True, "chains": found["chains"], "ess": found["ess"]}
+    row = {
+        "log_z": found["log_z"],
+        "log_z_error": found["standard_error"],
+        "gradients": True,
+        "chains": found["chains"],
+        "ess": found["ess"],
+    }
     row["evaluations"] = found["evaluations"]["tuning"] + found["evaluations"]["annealing"]
     row["tuning"] = found["evaluations"]["tuning"]
     x, log_weights = np.array(points["values"]), np.array(points["log_weights"], float)
@@ -172,7 +191,9 @@ def by_rival(case, program, seed, options):
     with tempfile.TemporaryDirectory() as place:
         out = pathlib.Path(place) / "row.json"
         words = ["env", *[f"{name}={value}" for name, value in ALONE.items()]]
-        code, _, error, seconds = measure.ran([*words, sys.executable, HERE / "rivals.py", program, case.name, seed, out], options.limit)
+        code, _, error, seconds = measure.ran(
+            [*words, sys.executable, HERE / "rivals.py", program, case.name, seed, out], options.limit
+        )
         if code:
             return failed(code, error, options)
         return {"whole_process_s": seconds} | json.loads(out.read_text())

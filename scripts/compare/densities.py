@@ -105,7 +105,9 @@ def galaxies(xp, x):
     parts = log_weight[..., None, :] - log_width[..., None, :] - 0.5 * away**2
     likelihood = log_sum(xp, parts).sum(axis=-1) - 0.5 * len(VELOCITIES) * LOG_TAU
     centre, wide = GALAXY_PRIOR
-    prior = -0.5 * (((mean - centre) / wide) ** 2).sum(axis=-1) - 0.5 * (log_width**2).sum(axis=-1) - 0.5 * (logit**2).sum(axis=-1)
+    prior = (
+        -0.5 * (((mean - centre) / wide) ** 2).sum(axis=-1) - 0.5 * (log_width**2).sum(axis=-1) - 0.5 * (logit**2).sum(axis=-1)
+    )
     return likelihood + prior - 4.5 * LOG_TAU - 3 * math.log(wide)
 
 

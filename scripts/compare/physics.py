@@ -123,4 +123,10 @@ def of_energies(energies, evaluations):
     flat = energies.ravel()
     picked = flat[np.linspace(0, flat.size - 1, 1000).astype(int)]
     row = {"mean": mean, "error": error, "ess": effective, "evaluations": evaluations / effective}
+    rng = np.random.default_rng(0)
+
+    def some():
+        return rng.choice(flat, 1000, replace=flat.size < 1000)
+
+    row["floor"] = float(np.mean([distance(some(), some()) for _ in range(50)]))
     return {"energy": row, "energies": [round(float(e), 4) for e in picked]}

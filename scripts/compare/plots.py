@@ -22,7 +22,10 @@ def costs(title, rows):
         parts += [dot(x, 42, colour, program), text(x + 8, 46, program, size=11)]
         x += 24 + 6.2 * len(program)
     for power in range(low, high + 1):
-        parts += [line(place(10.0**power), TOP, place(10.0**power), bottom), text(place(10.0**power), bottom + 16, f"10^{power}", "middle", 11)]
+        parts += [
+            line(place(10.0**power), TOP, place(10.0**power), bottom),
+            text(place(10.0**power), bottom + 16, f"10^{power}", "middle", 11),
+        ]
     for i, (name, row) in enumerate(rows.items()):
         y = TOP + ROW * (i + 0.5)
         parts += [text(LEFT - 10, y + 4, name, "end"), line(LEFT, y, WIDTH - 30, y)]

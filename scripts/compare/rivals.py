@@ -162,7 +162,11 @@ def blackjax_smc(case, seed):
         lambda z: case.log_likelihood(jnp, low + (high - low) * norm.cdf(z)),
         blackjax.hmc.build_kernel(),
         blackjax.hmc.init,
-        {"step_size": jnp.array([0.1]), "inverse_mass_matrix": jnp.ones((1, case.dim)), "num_integration_steps": jnp.array([leapfrogs])},
+        {
+            "step_size": jnp.array([0.1]),
+            "inverse_mass_matrix": jnp.ones((1, case.dim)),
+            "num_integration_steps": jnp.array([leapfrogs]),
+        },
         blackjax.smc.resampling.systematic,
         0.5,
         num_mcmc_steps=mcmc_steps,
@@ -247,8 +251,12 @@ def numpyro_nuts(case, seed):
 
     log_density, values = unconstrained(case)
     mcmc = MCMC(
-        NUTS(potential_fn=lambda y: -log_density(y)), num_warmup=WARM_UP, num_samples=DRAWS, num_chains=CHAINS,
-        chain_method="sequential", progress_bar=False,
+        NUTS(potential_fn=lambda y: -log_density(y)),
+        num_warmup=WARM_UP,
+        num_samples=DRAWS,
+        num_chains=CHAINS,
+        chain_method="sequential",
+        progress_bar=False,
     )
     start, key, fields = jnp.asarray(starts(case, seed)), jax.random.key(seed), ("num_steps",)
     mcmc.warmup(key, init_params=start, extra_fields=fields, collect_warmup=True)
@@ -280,8 +288,14 @@ def nutpie(case, seed):
 
     start = np.random.default_rng(seed)
     model = from_pyfunc(
-        case.dim, make_logp, make_expand, [np.dtype("float64")], [(case.dim,)], ["x"],
-        make_initial_point_fn=None, initial_mean=start.uniform(-2, 2, case.dim),
+        case.dim,
+        make_logp,
+        make_expand,
+        [np.dtype("float64")],
+        [(case.dim,)],
+        ["x"],
+        make_initial_point_fn=None,
+        initial_mean=start.uniform(-2, 2, case.dim),
     )
     found = program.sample(
         model, draws=DRAWS, chains=CHAINS, cores=1, seed=seed, progress_bar=False, save_warmup=True, store_divergences=False

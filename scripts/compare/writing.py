@@ -160,7 +160,16 @@ def posterior(results, case):
             number(max(row["mode_error"] for row in fine)), count(median(fine, "processor_s")),
             ("log Z " + number(log_z) + "; " if log_z is not None else "") + ", ".join(sorted({row["verdict"] for row in fine if "verdict" in row})),
         ])  # fmt: skip
-    heads = ["program", "seeds", "evaluations", "effective draws", "per 1,000 evaluations", "mode weights off by, worst seed", "processor s", "what to know"]
+    heads = [
+        "program",
+        "seeds",
+        "evaluations",
+        "effective draws",
+        "per 1,000 evaluations",
+        "mode weights off by, worst seed",
+        "processor s",
+        "what to know",
+    ]
     return table(heads, lines)
 
 
@@ -171,26 +180,43 @@ PUBLISHED = {
 }
 
 
+def told(row):
+    words = [f"log Z {number(row['log_z'], 2)} ± {number(row['log_z_error'], 2)}"] if "log_z" in row else []
+    if "energy" in row:
+        words.append(f"{count(row['energy']['ess'])} effective energies")
+    return "; ".join([*words, *([row["verdict"]] if "verdict" in row else [])])
+
+
 def clusters(results):
     from physics import distance
 
     lines = []
     for case in [case for case in cases.CASES if case.group == "cluster"]:
         every = {p: good(rows_of(results, case, p)) for p in case.programs}
-        ours = every["sterna"]
-        floor = distance(ours[0]["energies"], ours[1]["energies"]) if len(ours) > 1 else None
+        floor = (
+            statistics.mean(rows[0]["energy"]["floor"] for rows in every.values() if rows and "energy" in rows[0])
+            if any(every.values())
+            else None
+        )
         for program, rows in every.items():
             if not rows:
-                lines.append([case.name, program, "–", "–", "–", "–", "–", missing(case, program, rows_of(results, case, program))])
+                lines.append(
+                    [case.name, program, "–", "–", "–", "–", "–", missing(case, program, rows_of(results, case, program))]
+                )
                 continue
             # Against the runs of another kind or another seed, never against itself.
-            others = [other["energies"] for p in ("hmc", "sterna") for other in every[p] if other is not rows[0] and p != program]
+            exact = ("sterna", "sterna wide", "hmc")
+            others = [other["energies"] for p in exact for other in every.get(p, []) if p != program]
             w2 = statistics.mean(distance(rows[0]["energies"], other) for other in others) if others else None
             energy = rows[0].get("energy")
-            mean = f"{number(energy['mean'], 2)} ± {number(energy['error'], 2)}" if energy else number(statistics.mean(rows[0]["energies"]), 2)
+            mean = (
+                f"{number(energy['mean'], 2)} ± {number(energy['error'], 2)}"
+                if energy
+                else number(statistics.mean(rows[0]["energies"]), 2)
+            )
             lines.append([
                 case.name, program, mean, number(w2, 2), number(floor, 2), count(median(rows, "evaluations")),
-                count(median(rows, "processor_s")), f"{count(energy['ess'])} effective energies" if energy else "",
+                count(median(rows, "processor_s")), told(rows[0]),
             ])  # fmt: skip
     heads = ["cluster", "program", "⟨E⟩", "W₂ of energies", "floor", "evaluations", "processor s", "what to know"]
     return table(heads, lines)
@@ -202,7 +228,9 @@ def lattices(results):
         for program in case.programs:
             fine = good(rows_of(results, case, program))
             if not fine:
-                lines.append([case.name, program, "–", "–", "–", "–", "–", "–", missing(case, program, rows_of(results, case, program))])
+                lines.append(
+                    [case.name, program, "–", "–", "–", "–", "–", "–", missing(case, program, rows_of(results, case, program))]
+                )
                 continue
             seen = fine[0]["observables"]
 
@@ -214,7 +242,17 @@ def lattices(results):
                 count(seen["|M|"]["evaluations"]), count(seen["sign M"]["evaluations"]), count(fine[0]["evaluations"]),
                 count(fine[0]["processor_s"]),
             ])  # fmt: skip
-    heads = ["lattice", "program", "⟨abs M⟩", "susceptibility", "⟨sign M⟩", "evaluations an effective abs M", "… sign M", "evaluations", "processor s"]
+    heads = [
+        "lattice",
+        "program",
+        "⟨abs M⟩",
+        "susceptibility",
+        "⟨sign M⟩",
+        "evaluations an effective abs M",
+        "… sign M",
+        "evaluations",
+        "processor s",
+    ]
     return table(heads, lines)
 
 
@@ -232,7 +270,15 @@ def paper(results, case, programs):
             count(median(fine, "processor_s")), number(off(case, fine)[0]), number(median(fine, "mode_error")),
             f"{number(median(fine, 'w2'), 2)} ({number(median(fine, 'floor'), 2)})", count(median(fine, "ess")),
         ])  # fmt: skip
-    heads = ["how", "round trips", "per 10⁶ evaluations", "evaluations", "of networks", "processor s, training in it", "error of log Z"]
+    heads = [
+        "how",
+        "round trips",
+        "per 10⁶ evaluations",
+        "evaluations",
+        "of networks",
+        "processor s, training in it",
+        "error of log Z",
+    ]
     return table([*heads, "mode weights off by", "W₂ of energies (floor)", "effective draws"], lines)
 
 
@@ -248,7 +294,9 @@ def losses(results):
                     rows = good(rows_of(results, case, program))
                     theirs = for_a_tenth(case, rows, cost) if rows else None
                     if own and theirs and theirs < own:
-                        said.append(f"- {case.name}: {program} needs {count(theirs)} {words} for an error of 0.1, sterna {count(own)}.")
+                        said.append(
+                            f"- {case.name}: {program} needs {count(theirs)} {words} for an error of 0.1, sterna {count(own)}."
+                        )
         if case.group == "posterior":
             ours = good(rows_of(results, case, "sterna"))
             for program in case.programs[1:]:
@@ -258,14 +306,18 @@ def losses(results):
                 own, theirs = (median(r, "ess") / median(r, "evaluations") for r in (ours, rows))
                 if theirs > own:
                     worst = max(row["mode_error"] for row in rows)
-                    said.append(f"- {case.name}: {program} has {theirs / own:.1f} times as many effective draws for an evaluation (its mode weights are off by up to {worst:.2f}).")
+                    said.append(
+                        f"- {case.name}: {program} has {theirs / own:.1f} times as many effective draws for an evaluation (its mode weights are off by up to {worst:.2f})."
+                    )
         if case.group == "lattice":
             ours, rows = good(rows_of(results, case, "sterna")), good(rows_of(results, case, "hmc"))
             for name in ("|M|", "sign M"):
                 if ours and rows:
                     own, theirs = (r[0]["observables"][name]["evaluations"] for r in (ours, rows))
                     if theirs < own:
-                        said.append(f"- {case.name}: plain HMC needs {count(theirs)} evaluations for an effective draw of {name.replace('|', '')}, sterna {count(own)}.")
+                        said.append(
+                            f"- {case.name}: plain HMC needs {count(theirs)} evaluations for an effective draw of {name.replace('|', '')}, sterna {count(own)}."
+                        )
     return "\n".join(said) + "\n" if said else "None of what was measured.\n"
 
 
@@ -291,6 +343,10 @@ def write(results, docs):
     parts.append(sections.PAPER)
     for case in [case for case in cases.CASES if case.group == "paper"]:
         parts += [f"### {case.name}\n", paper(results, case, [p for p in case.programs if p not in cases.SWAPS])]
-        parts += ["How often to swap, at about as many evaluations:\n", paper(results, case, list(cases.SWAPS)), commands(results, case)]
+        parts += [
+            "How often to swap, at about as many evaluations:\n",
+            paper(results, case, list(cases.SWAPS)),
+            commands(results, case),
+        ]
     parts += ["## Where others did better\n", losses(results)]
     (docs / "comparison.md").write_text("\n".join(parts))
