@@ -39,8 +39,8 @@ TARGETS = {
 KINDS = {
     "none": ["accelerator.kind=none"],
     "auto": ["accelerator.kind=auto"],
+    "auto, 0.1 ms": ["accelerator.kind=auto", "accelerator.evaluation_cost_s=1e-4"],
     "auto, 1 ms": ["accelerator.kind=auto", "accelerator.evaluation_cost_s=1e-3"],
-    "auto, 10 ms": ["accelerator.kind=auto", "accelerator.evaluation_cost_s=1e-2"],
     "affine": ["accelerator.kind=affine"],
     "affine-full": ["accelerator.kind=affine", "accelerator.covariance=full"],
 }

@@ -136,7 +136,7 @@ mod tests {
             easy.most_gain()
         );
         // Too few trips tell nothing of what hinders them.
-        let few = Prospect { round_trips: 3, ..prospect };
+        let few = Prospect { round_trips: 3, effective: None, ..prospect };
         assert_eq!(few.most_gain(), 3.0);
         // The second leg rests in nine of ten iterations.
         let both = Schedule::two_legs(&Schedule::uniform(3), &Schedule::uniform(2));

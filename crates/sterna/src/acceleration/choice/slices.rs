@@ -58,7 +58,7 @@ const MANY_PAIRS: usize = 10;
 /// So many slices are begun on hope: what they have brought so far may not show yet.
 const PATIENCE: usize = 2;
 /// Share of the evaluations to come that a slice on hope may cost.
-const COST_OF_HOPE: f64 = 0.03;
+const COST_OF_HOPE: f64 = 0.05;
 
 impl Trainee {
     /// Steps of the next slice, where what it may save covers what it costs, its judging by so many evaluations among that. `balance`
