@@ -70,7 +70,7 @@ impl Phi4 {
             return Err(JobError::setting("target.length", length, reason));
         }
         let mass_squared = self.mass_squared.unwrap_or(MASS_SQUARED);
-        if !(mass_squared.abs() <= MOST) {
+        if !(-MOST..=MOST).contains(&mass_squared) {
             return Err(JobError::setting(
                 "target.mass_squared",
                 mass_squared,
