@@ -13,9 +13,9 @@ mod work;
 pub(crate) use work::{no_start, resolve_chains};
 
 pub use finished::{Finished, finished, plain_samples};
-pub use tuned::{Tuned, tuned};
 pub(crate) use names::date;
 pub use names::default_folder;
+pub use tuned::{Tuned, tuned};
 
 use crate::accelerators::{self, Plan};
 use crate::checkpoint::{self, Description, Store};
