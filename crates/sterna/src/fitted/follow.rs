@@ -53,9 +53,9 @@ impl Mixture {
             Some(fitted)
                 .filter(|fitted| fitted.components().iter().all(|c| c.mean.iter().all(|m| m.is_finite())))
         };
-        let Some(scores) = seen.scores else { return by_moments(seen).as_wide_as(seen) };
+        let Some(scores) = seen.scores else { return by_moments(seen).widened_for(seen) };
         if self.dim() > MANY && seen.worth.shapes < 2.0 * self.dim() as f64 {
-            return by_scores(seen, scores).unwrap_or_else(|| by_moments(seen)).as_wide_as(seen);
+            return by_scores(seen, scores).unwrap_or_else(|| by_moments(seen)).widened_for(seen);
         }
         let (first, second) = seen.halves();
         let held_out = |fitted: &dyn Fn(&Part) -> Option<Self>| {
@@ -68,7 +68,7 @@ impl Mixture {
         let of_scores =
             held_out(&|half| half.scores.as_ref().and_then(|scores| by_scores(half.seen(), scores)));
         let better = if of_scores < moments { by_scores(seen, scores) } else { None };
-        better.unwrap_or_else(|| by_moments(seen)).weighed(seen).as_wide_as(seen)
+        better.unwrap_or_else(|| by_moments(seen)).weighed(seen).widened_for(seen)
     }
 
     /// Modes that are apart weighed by what draws of each say of the mass around it, rather than by their number: with the
@@ -102,7 +102,7 @@ impl Mixture {
     }
 
     /// All components so much wider or narrower that draws wait least for an accepted swap.
-    pub(crate) fn as_wide_as(self, seen: Drawn) -> Self {
+    pub(crate) fn widened_for(self, seen: Drawn) -> Self {
         let widened = |factor: &f64| {
             let part = |c: &Component| Component { shape: c.shape.clone().widened(*factor), ..c.clone() };
             Self::new(self.components().iter().map(part).collect()).ok()
@@ -188,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fit_becomes_as_wide_as_serves_draws_best() {
+    fn a_fit_becomes_widened_for_serves_draws_best() {
         let truth = Mixture::normal(vec![0.0; 2], Shape::Diagonal(vec![1.0; 2])).unwrap();
         let (draws, log_density, scores) = seen(&truth, &[0.0], 200);
         let all =
             Drawn { draws: &draws, log_density: &log_density, scores: Some(&scores), worth: 200.0.into() };
         let width = |of: f64| {
             let present = Mixture::new(vec![at(1.0, 0.0, of)]).unwrap();
-            present.as_wide_as(all).components()[0].shape.deviations()[0]
+            present.widened_for(all).components()[0].shape.deviations()[0]
         };
         assert!((width(0.85) - 1.02).abs() < 0.01 && (width(1.05) - 1.0).abs() < 0.01);
         assert!((width(1.0) - 1.0).abs() < 0.05);

@@ -241,14 +241,7 @@ impl Ladder {
         })
     }
 
-    fn advance_rows(
-        &mut self,
-        team: Team,
-        stage: Stage,
-        records: bool,
-        done: u64,
-        block: u64,
-    ) -> Result<()> {
+    fn advance_rows(&mut self, team: Team, stage: Stage, records: bool, done: u64, block: u64) -> Result<()> {
         let (sampler, exchange) = (&self.sampler, &self.exchange);
         let shard = self.shards.iter_mut().find(|shard| shard.ensemble.first_copy() == team.ladder);
         let shard = shard.expect("every rank knows all ladders");

@@ -268,7 +268,7 @@ impl Run {
         let split = mixture.split(draws, *worth, covariance);
         let grew = split.components().len() > mixture.components().len();
         if grew {
-            *mixture = split.refit(draws, *worth, covariance).as_wide_as(seen.drawn());
+            *mixture = split.refit(draws, *worth, covariance).widened_for(seen.drawn());
         }
         Ok(grew)
     }
