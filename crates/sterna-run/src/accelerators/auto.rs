@@ -131,7 +131,7 @@ impl Auto {
         let (molecule, temperatures) = (hot.molecule.clone(), hot.path.temperatures());
         // There and back between positions and internal coordinates, some ten angles or roots for each.
         let coordinates = 10.0 * ELEMENTARY * hot.path.dim() as f64;
-        let scaling = FitScaling { molecule: molecule.clone(), temperatures: temperatures.clone() };
+        let scaling = FitScaling { molecule: molecule.clone(), temperatures };
         let affine = FitConditionalAffine { molecule, temperatures };
         let dim = hot.path.dim() as f64;
         let candidates = vec![

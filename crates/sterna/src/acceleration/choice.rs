@@ -121,6 +121,9 @@ const FEWEST_SAMPLES: f64 = 400.0;
 /// What a choice came to: which way carries each pair, from 0 for plain swaps, and the records of those in use.
 type Record = (Vec<usize>, Vec<(usize, Vec<u8>)>);
 
+/// What carries the ways in use, by their numbers.
+type Made = Vec<(usize, Fitted)>;
+
 impl Choose {
     /// The accelerator of a choice.
     fn mixture(&self, of_pair: &[usize], made: &[(usize, Arc<dyn Accelerator>)]) -> Arc<dyn Accelerator> {
@@ -136,7 +139,7 @@ impl Choose {
     }
 
     /// What a finished choice made.
-    fn made(&self, choice: Choice, fits: Vec<(usize, Fitted)>, report: FitReport) -> Result<Fitted> {
+    fn made(&self, choice: Choice, fits: Made, report: FitReport) -> Result<Fitted> {
         let records: Vec<_> = fits.iter().map(|(way, fitted)| (*way, fitted.record.to_vec())).collect();
         let record: Record = (choice.of_pair.clone(), records);
         let record = postcard::to_allocvec(&record).map_err(|e| BadState::Unreadable(e.to_string()))?;
@@ -156,7 +159,7 @@ impl Choose {
         }
     }
 
-    fn read(&self, record: &[u8]) -> Result<(Vec<usize>, Vec<(usize, Fitted)>)> {
+    fn read(&self, record: &[u8]) -> Result<(Vec<usize>, Made)> {
         let (of_pair, records): Record =
             postcard::from_bytes(record).map_err(|e| BadState::Unreadable(e.to_string()))?;
         let kept = |way: &usize| *way == 0 || records.iter().any(|(other, _)| other == way);

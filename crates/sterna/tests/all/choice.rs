@@ -106,9 +106,10 @@ fn what_pays_is_chosen_and_what_does_not_is_left() {
     let off = results.log_z.bar - truth;
     assert!(off.abs() < 5.0 * results.log_z.standard_error, "{off}: {:?}", results.log_z);
     // Without the wells local moves bring the draws, and no round trip is needed.
-    let (choice, _) = chosen(geometric(Normal::isotropic(4, 1e4)), 1000.0, settings());
+    let (choice, _) = chosen(geometric(Normal::isotropic(4, 20.0)), 1000.0, settings());
     assert_eq!(choice.of_pair, [0; 4]);
-    assert!(choice.weighed[1].rejection_rates.iter().all(|r| *r < 0.4), "{choice:?}");
+    let mean = |way: usize| choice.weighed[way].rejection_rates.iter().sum::<f64>();
+    assert!(mean(1) < 0.7 * mean(0), "{choice:?}");
     // The same where a journey's own work outweighs what it saves.
     let (choice, _) = chosen(wells(), 1e-3, settings());
     assert_eq!((&choice.of_pair[..], choice.gain), (&[0; 4][..], 1.0));

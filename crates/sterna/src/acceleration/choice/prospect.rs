@@ -80,7 +80,11 @@ impl Prospect {
     }
 
     /// Effective draws of an iteration of one ladder that local moves bring by themselves: those beyond one for each round trip.
+    /// Where trips were few, draws of a single mode may look like many: then nobody knows, and none are counted.
     fn local_draws(&self) -> f64 {
+        if self.round_trips < ENOUGH {
+            return 0.0;
+        }
         let more = self.effective.unwrap_or(0.0) - self.round_trips as f64;
         if more > 0.0 { more / (self.iterations.max(1) * self.ladders.max(1) as u64) as f64 } else { 0.0 }
     }
