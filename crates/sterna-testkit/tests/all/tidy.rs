@@ -188,7 +188,7 @@ fn what_is_not_code_has_fewer_than_100_files() {
         return println!("skipped: this is no git repository");
     }
     let text = String::from_utf8_lossy(&answer.stdout);
-    let code = [".rs", ".toml", ".py", ".c", ".h", ".cu"];
+    let code = [".rs", ".toml", ".py", ".pyi", ".c", ".h", ".cu", ".js", ".css", ".stan", ".ipynb"];
     let others: Vec<_> = text.lines().filter(|name| !code.iter().any(|end| name.ends_with(end))).collect();
     assert!(others.len() < 100, "{} files: {others:#?}", others.len());
 }
