@@ -83,7 +83,18 @@ impl State {
             && self.mixture.as_ref().is_none_or(|mixture| mixture.dim() == dim)
             && self.found.optima.iter().all(|optimum| optimum.mean.len() == dim)
     }
+
+    /// Whether the mixture leaves out an optimum of weight: then the way from the anchor is all that leads there.
+    fn misses_an_optimum(&self) -> bool {
+        let Some(mixture) = self.mixture.as_ref().filter(|_| !self.found.has_no_end()) else { return false };
+        let (log_z, mut score) = (self.found.log_z(), vec![0.0; mixture.dim()]);
+        let mut gap = |o: &Optimum| o.log_density - mixture.evaluate(&o.mean, &mut score, &mut Vec::new());
+        self.found.weighty().any(|optimum| gap(optimum) > log_z + MISSED)
+    }
 }
+
+/// By so many nats log π − log η at an optimum may exceed log Z before the mixture misses it.
+const MISSED: f64 = 5.0;
 
 /// Chains of the first leg while nothing is known of it; more where no climb has found an optimum.
 pub(super) const FIRST_CHAINS: usize = 3;
@@ -222,7 +233,7 @@ impl Run {
         let before = reference.state.barriers.last().copied();
         reference.state.barriers.push(barriers);
         reference.state.effective_each = seen.effective / (0.75 * self.progress.stage_iterations as f64);
-        let modes = reference.state.found.weighty().count();
+        let (modes, misses) = (reference.state.found.weighty().count(), reference.state.misses_an_optimum());
         let last = round + 1 >= self.settings.rounds || self.tuning_is_spent();
         let enough = seen.effective > enough_draws(self.ladder.dim());
         let quiet = before.is_some_and(|before| (before[0] - barriers[0]).abs() < 0.2 + 0.1 * barriers[0]);
@@ -230,8 +241,8 @@ impl Run {
         let for_modes = ENOUGH_FOR_EACH * modes as f64;
         let plenty = seen.effective > PLENTY + for_modes;
         let little = barriers[0] < GOOD && seen.effective > ENOUGH_BEHIND_LITTLE + for_modes;
-        let settled = plenty || little || (enough && quiet && !grew);
-        let settled = round >= 2 && acceptance > 0.4 && (plenty || (settled && !found));
+        let settled = (plenty || little || (enough && quiet && !grew)) && !misses;
+        let settled = round >= 2 && acceptance > 0.4 && settled && (plenty || !found);
         let settled = settled && (!self.climb_further(&seen, Wanted::Confirmed)? || plenty);
         if settled || last {
             self.look_outwards(&seen)?;
@@ -351,7 +362,8 @@ impl Run {
             let rejection = 1.0 - (-barriers[leg] / pairs[leg].max(1) as f64).exp().max(0.02);
             1.0 / (2.0 + 2.0 * pairs[leg] as f64 * rejection / (1.0 - rejection)) / cost[leg]
         };
-        let every = if pairs[1] == 0 || rate(1) > 0.5 * rate(0) {
+        let misses = self.reference.as_ref().is_some_and(|reference| reference.state.misses_an_optimum());
+        let every = if pairs[1] == 0 || misses || rate(1) > 0.5 * rate(0) {
             1
         } else {
             (cost[1] * (1.0 - SHARE_BEYOND) / (SHARE_BEYOND * cost[0])).ceil().min(99.0) as u64
