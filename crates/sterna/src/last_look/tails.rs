@@ -175,10 +175,14 @@ impl Tails<'_> {
     }
 }
 
-/// ∫ of an exponential between two logarithms, relative to a third, per step.
+/// ∫ of an exponential between two logarithms, relative to a third, per step; nothing towards a wall, wherever in the step it is.
 fn between(a: f64, b: f64, scale: f64) -> f64 {
     let [x, y] = [a - scale, b - scale].map(f64::exp);
-    if y == 0.0 || (a - b).abs() < 1e-6 { 0.5 * (x + y) } else { (x - y) / (a - b) }
+    match (a - b).abs() {
+        _ if x == 0.0 || y == 0.0 => 0.0,
+        flat if flat < 1e-6 => 0.5 * (x + y),
+        _ => (x - y) / (a - b),
+    }
 }
 
 /// A density with one coordinate held: a function of the others.

@@ -6,7 +6,7 @@ use sterna::last_look::{LastLook, Seen, Weighty, normal_of};
 use sterna::records::Draws;
 use sterna::streams::{Phase, Streams};
 use sterna::targets::Banana;
-use sterna::{Batch, Counted, Evaluation, Target};
+use sterna::{Batch, Counted, Evaluation, Result, Target};
 
 /// Normals of these places and widths, equally weighted; whether it writes scores.
 struct Humps(Vec<(f64, f64)>, bool);
@@ -116,8 +116,24 @@ fn a_look_is_the_same_each_time() {
     assert_eq!(again(), again());
 }
 
-/// A banana, and draws of it from which all farther out than `cut` standard deviations are left out.
-fn along_a_banana(cut: f64) -> Seen {
+/// A banana that ends at a wall so many standard deviations out.
+struct Walled(Banana, f64);
+
+impl Target for Walled {
+    fn dim(&self) -> usize {
+        2
+    }
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
+        self.0.evaluate(x, out)?;
+        for i in (0..x.rows()).filter(|&i| x.row(i)[0].abs() > self.1 * self.0.width()) {
+            out.log_density[i] = f64::NEG_INFINITY;
+        }
+        Ok(())
+    }
+}
+
+/// A banana that ends at a wall, and draws of it from which all farther out than `cut` standard deviations are left out.
+fn along_a_banana(cut: f64, wall: f64) -> Seen {
     let target = Banana::new(2);
     let draw = |i: u32| {
         let (mut stream, mut x) = (Streams::new(6).row(Phase::Check, 0, i), [f64::INFINITY; 2]);
@@ -135,7 +151,7 @@ fn along_a_banana(cut: f64) -> Seen {
     let mixture = one.refit(&batch, 3000.0, Covariance::Dense).split(&batch, 3000.0, Covariance::Dense);
     assert!(mixture.components().len() > 3);
     LastLook {
-        target: Arc::new(target),
+        target: Arc::new(Walled(target, wall)),
         mixture: &mixture,
         found: Found::default(),
         begun: None,
@@ -149,8 +165,10 @@ fn along_a_banana(cut: f64) -> Seen {
 
 #[test]
 fn a_tail_that_draws_do_not_reach_is_told() {
-    assert_eq!(along_a_banana(1e9).cut_tail, None);
-    let tail = along_a_banana(1.5).cut_tail.expect("an eighth of the law is missing");
+    assert_eq!(along_a_banana(1e9, 1e9).cut_tail, None);
+    // Draws that end at a wall end where they should.
+    assert_eq!(along_a_banana(1.5, 1.5).cut_tail, None);
+    let tail = along_a_banana(1.5, 1e9).cut_tail.expect("an eighth of the law is missing");
     // P(x > 1.5) of a normal is 0.067; seen from the other coordinate, both ends are one.
     assert!((0.03..0.25).contains(&tail.share), "{tail:?}");
 }
