@@ -81,7 +81,7 @@ fn summary_and_report_tell_of_both_legs() {
         "from the fit",
         "to the broad anchor (β = 2)",
         "target, climbing",
-        "in the bulk, by ranks; 400 wanted",
+        "slowest free coordinate; 400 wanted",
     ] {
         assert!(page.contains(part), "{part}");
     }
