@@ -43,6 +43,10 @@ pub(crate) fn limited(problem: &mut Problem, seconds: Option<f64>) -> std::resul
 }
 
 impl Timed {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a thread that hangs in a target is left behind, which no pool can do without"
+    )]
     fn helper(&self) -> Helper {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.unwrap_or_else(|| {

@@ -79,7 +79,7 @@ fn report(run: &Run) -> &FitReport {
 fn every_transport_is_trained_from_a_fitted_reference() {
     for anchor in [true, false] {
         for kind in ALL {
-            let modes = || Gmm::new(2, vec![[1.0, 0.5], [-0.8, 0.7], [0.2, -1.1]], 0.35);
+            let modes = || Gmm::new(2, vec![[1.0, 0.5], [-0.8, 0.7], [0.2, -1.1]], 0.5);
             let ground = Arc::new(Geometric::from_standard_normal(modes()));
             let fit = fit(kind, ground.clone(), Arc::new(modes()), host_target(Arc::new(modes())), 200);
             let mut run = Run::from_anchor(ground, settings(anchor), Acceleration::Fitted(fit)).unwrap();
