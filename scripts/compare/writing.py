@@ -139,7 +139,7 @@ def commands(results, case):
     for program in case.programs:
         fine = rows_of(results, case, program)
         if fine:
-            lines.append(f"{program:14} {fine[0]['command']}")
+            lines.append(f"{fine[0]['command']}  # {program}")
     return "```sh\n" + "\n".join(lines) + "\n```\n" if lines else ""
 
 

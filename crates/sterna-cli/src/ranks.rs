@@ -41,9 +41,21 @@ pub fn on_all<T>(
     ranks.over.store(true, Ordering::SeqCst);
     // Where the first one has ended well or badly, the code is its own.
     let failed = outcome.is_err();
-    let code = if ranks.speaks() { told(outcome) } else { ExitCode::SUCCESS };
+    let code = match &outcome {
+        _ if !ranks.speaks() => ExitCode::SUCCESS,
+        Err(error) if ranks.exchange.ranks() > 1 && is_of_one_rank(error) => {
+            eprintln!("on {}:", ranks.exchange.name());
+            told(outcome)
+        }
+        _ => told(outcome),
+    };
     ranks.end(failed);
     code
+}
+
+/// Whether it failed here alone and does not say so: what is wrong with a config is wrong everywhere, and others give their names.
+fn is_of_one_rank(error: &JobError) -> bool {
+    error.exit_code() == 1 && !error.to_string().starts_with("rank ")
 }
 
 impl Ranks {

@@ -64,7 +64,10 @@ fn a_flow_is_trained_where_evaluations_are_dear() {
     let training = found.training.as_ref().expect("a flow was trained");
     assert_eq!(choice.weighed[3].training_steps, training.steps);
     // 250 and twice as many, and so on.
-    assert!((training.steps / 250 + 1).is_power_of_two() && training.steps.is_multiple_of(250), "{training:?}");
+    assert!(
+        (training.steps / 250 + 1).is_power_of_two() && training.steps.is_multiple_of(250),
+        "{training:?}"
+    );
     assert_eq!(found.cost.evaluations.training, 0);
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.contains("The transport was trained for"));
