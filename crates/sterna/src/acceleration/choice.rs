@@ -47,7 +47,7 @@ pub struct Candidate {
 /// let affine = Candidate { name: "affine".into(), fit, operations: 6.0 };
 /// let (candidates, trainees) = (vec![affine], Vec::new());
 /// let choose = Choose { path: path.clone(), candidates, trainees, evaluation: 100.0, seed: 1 };
-/// let settings = Settings { chains: 4, collect: 500, iterations: 2000, ..Settings::default() };
+/// let settings = Settings { chains: 4, collect: 500, iterations: 50_000, ..Settings::default() };
 /// let mut run = Run::accelerated(path, settings, Acceleration::Fitted(Arc::new(choose))).unwrap();
 /// run.complete().unwrap();
 /// // Between normals an affine map rejects nothing.

@@ -39,7 +39,7 @@ pub struct Endless {
 /// use sterna::targets::Normal;
 /// let normal = Normal::new(vec![0.0; 2], vec![1.0, 1e-12]);
 /// assert_eq!(endless(&normal, &[0.0; 2], &[1.0, 1e6], &[1.0; 2]).unwrap(), None);
-/// let flat = Normal::new(vec![0.0; 2], vec![1.0, 1e-30]);
+/// let flat = Normal::new(vec![0.0; 2], vec![1.0, 1e-40]);
 /// assert_eq!(endless(&flat, &[0.0; 2], &[1.0, 1e6], &[1.0; 2]).unwrap().unwrap().coordinate, 1);
 /// ```
 pub fn endless(
