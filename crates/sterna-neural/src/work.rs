@@ -7,7 +7,7 @@ use crate::plan::Plan;
 /// computation that mixes rows, which none of a single point does, counts as nothing.
 ///
 /// ```
-/// assert_eq!(sterna_neural::multiply_adds(10, |x| vec![x * 2.0 + 1.0]), 40.0);
+/// assert_eq!(sterna_neural::multiply_adds(10, |x| vec![x * 2.0 + 1.0]), 20.0);
 /// ```
 pub fn multiply_adds(dim: usize, record: impl for<'g> Fn(Value<'g>) -> Vec<Value<'g>>) -> f64 {
     let graph = Graph::new();

@@ -79,7 +79,9 @@ impl Spread {
         part.x.as_mut_slice().copy_from_slice(x);
         let made = self.on_one_thread(&part.x, &mut part.out);
         log_density.copy_from_slice(&part.out.log_density);
-        score.copy_from_slice(part.out.score.as_slice());
+        if self.target.has_score() {
+            score.copy_from_slice(part.out.score.as_slice());
+        }
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(part);
         made
     }
