@@ -114,12 +114,9 @@ fn nothing_is_allocated_per_call() {
             trainer.step(400, &slices).unwrap();
         }
     };
-    // Inside a pool, as in a run; calls from outside are handed over, for which rayon allocates now and then. The first
-    // steps are those in which the pool's own queues grow.
+    // Inside a pool, as in a run; calls from outside are handed over, for which rayon allocates now and then. So do its
+    // queues when they grow, at moments that hang on how busy the machine is: what a step itself allocates shows in every try.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    let counted = pool.install(|| {
-        steps();
-        allocations(steps)
-    });
-    assert_eq!(counted, 0, "training");
+    let fewest = pool.install(|| (0..20).map(|_| allocations(&mut steps)).min());
+    assert_eq!(fewest, Some(0), "training");
 }
