@@ -15,7 +15,7 @@ import numpy as np
 from sterna_cli import PROGRAM
 
 SMALL = ["target.kind=normal", "target.dim=2", "chains.count=4"]
-SOAK = float(os.environ.get("STERNA_SOAK", "600"))
+SOAK = float(os.environ.get("STERNA_SOAK", "150"))
 
 
 def start(out, *settings):

@@ -12,7 +12,7 @@ import kills
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
-KILLS = int(os.environ.get("STERNA_ALL_KILLS", "1000"))
+KILLS = int(os.environ.get("STERNA_ALL_KILLS", "200"))
 
 
 def test_killed_runs_of_all_kinds_resume_to_the_same_bits(tmp_path):

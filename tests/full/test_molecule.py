@@ -29,6 +29,7 @@ def independent(tmp_path_factory):
     return [summary(folder / str(seed), seed=seed, threads=0, **settings) for seed in (1, 2)]
 
 
+@pytest.mark.xdist_group("independent runs")
 def test_independent_runs_agree(independent):
     first, second = map(populations, independent)
     for name in first:
@@ -40,6 +41,7 @@ def test_independent_runs_agree(independent):
         assert 0.015 < populations(found)["C7ax"][0] < 0.045
 
 
+@pytest.mark.xdist_group("independent runs")
 def test_openmm_agrees_given_negative_phi(independent):
     command = [sys.executable, ROOT / "scripts" / "molecule" / "langevin.py", "--nanoseconds", "20"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)

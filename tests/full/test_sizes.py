@@ -10,7 +10,7 @@ import pytest
 
 import sizes
 
-EVERY = int(os.environ.get("STERNA_SIZES", "1"))
+EVERY = int(os.environ.get("STERNA_SIZES", "6"))
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
