@@ -286,16 +286,11 @@ def nutpie(case, seed):
     def make_expand(*_):
         return lambda y: {"x": np.asarray(values(y))}
 
-    start = np.random.default_rng(seed)
+    def start(seed):
+        return np.random.default_rng(seed).uniform(-2, 2, case.dim)
+
     model = from_pyfunc(
-        case.dim,
-        make_logp,
-        make_expand,
-        [np.dtype("float64")],
-        [(case.dim,)],
-        ["x"],
-        make_initial_point_fn=None,
-        initial_mean=start.uniform(-2, 2, case.dim),
+        case.dim, make_logp, make_expand, [np.dtype("float64")], [(case.dim,)], ["x"], make_initial_point_fn=start
     )
     found = program.sample(
         model, draws=DRAWS, chains=CHAINS, cores=1, seed=seed, progress_bar=False, save_warmup=True, store_divergences=False
