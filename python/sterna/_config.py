@@ -40,6 +40,21 @@ SHORT = {
     "evaluations": "run.until.evaluations",
 }
 
+# Words of other samplers, and what says the same here.
+ELSEWHERE = {
+    "random_seed": "seed",
+    "progressbar": "progress_bar",
+    "cores": "threads",
+    "n_chains": "ensembles (ladders, which are what others call chains; chains are temperatures)",
+    "num_chains": "ensembles (ladders, which are what others call chains; chains are temperatures)",
+    "tune": "schedule={'rounds': ...}; tuning ends by itself where draws= says how many are enough",
+    "warmup": "schedule={'rounds': ...}; tuning ends by itself where draws= says how many are enough",
+    "num_warmup": "schedule={'rounds': ...}; tuning ends by itself where draws= says how many are enough",
+    "target_accept": "explorer={'acceptance': ...}",
+    "num_samples": "draws (effective ones) or iterations",
+    "dlogz": "log_z_error",
+}
+
 
 def literal(value: Any) -> str:
     """A value as TOML."""
@@ -92,6 +107,9 @@ def overrides(settings: Mapping[str, Any]) -> Overrides:
         else:
             known = [*SECTIONS, *SHORT, "until", "store", "progress_bar", "blocking"]
             near = difflib.get_close_matches(name, known, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(sorted(known))}."
+            if name in ELSEWHERE:
+                hint = f" Say {ELSEWHERE[name]}."
+            else:
+                hint = f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(sorted(known))}."
             raise ConfigError(f"{name!r} is no keyword of sample.{hint}")
     return out

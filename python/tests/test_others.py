@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import sterna
-from conftest import ROOT, SHORT
+from conftest import ROOT, SHORT, same_draws
 
 
 def test_names_of_dynesty():
@@ -144,7 +144,8 @@ def test_pymc_from_a_model_to_arviz(schools):
     arviz = pytest.importorskip("arviz")
     import sterna.pymc
 
-    data = sterna.pymc.sample(200, model=schools, seed=1, progress_bar=False)
+    # By PyMC's own words as well; what they mean nothing for is passed over.
+    data = sterna.pymc.sample(200, model=schools, random_seed=1, progressbar=False, tune=500)
     posterior = data["posterior"]
     assert list(posterior["theta"].dims) == ["chain", "draw", "school"] and list(posterior["school"].values) == list("ABCDEFGH")
     assert (posterior["tau"] > 0).all()
@@ -177,7 +178,7 @@ def dipeptide():
     return system, positions
 
 
-def test_openmm_by_own_kernels_and_by_its_own(dipeptide):
+def test_openmm_by_own_kernels_and_by_its_own(dipeptide, program, tmp_path):
     system, positions = dipeptide
     own = sterna.from_openmm(system, positions, temperature=310.0)
     assert own.dim == 63 and "molecule" in repr(own)
@@ -193,6 +194,11 @@ def test_openmm_by_own_kernels_and_by_its_own(dipeptide):
     assert slope[0] == pytest.approx(score[0, 5], rel=1e-4)
     run = sterna.sample(own, chains=3, iterations=100, schedule={"rounds": 2, "iterations": 120}, burn_in=10, progress_bar=False)
     assert run.finished and (run.folder / "system.xml").exists()
+    # The command line goes on with it, since the force field lies in its folder.
+    run.save(tmp_path / "run")
+    done = program("resume", tmp_path / "run", "--iterations", 150)
+    assert done.returncode == 0, done.stderr
+    same_draws(sterna.load(tmp_path / "run"), run.resume(iterations=150, progress_bar=False))
     with pytest.raises(sterna.ConfigError, match="positions"):
         sterna.from_openmm(system, positions[:3])
 

@@ -84,6 +84,8 @@ def test_more_draws_later(tmp_path):
     ("settings", "words"),
     [
         ({"chain": 3}, ["'chain'", "Did you mean 'chains'"]),
+        ({"cores": 3}, ["'cores'", "Say threads"]),
+        ({"tune": 1000}, ["'tune'", "tuning ends by itself"]),
         ({"chains": {"cuont": 3}}, ["cuont", "did you mean `count`"]),
         ({"chains": 1}, ["chains.count = 1", "at least 2"]),
         ({"accelerator": "cmdc"}, ["accelerator.kind", "cmdc", 'Did you mean "cmcd"']),
@@ -121,10 +123,11 @@ def test_built_in_targets_are_all_there():
 
 
 def test_import_is_quick():
-    code = "import time; t = time.perf_counter(); import sterna; print(time.perf_counter() - t)"
+    # By processor time, since the machine may be busy; numpy is most of it.
+    code = "import time; t = time.process_time(); import sterna; print(time.process_time() - t)"
     times = [float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3)]
-    # Told, not judged: the machine may be busy. What must not come with it is.
-    print(f"import sterna: {min(times):.3f} s")
+    print(f"import sterna: {min(times):.3f} s of a processor")
+    assert min(times) < 0.3
     code = "import sys, sterna; print(sorted({'pandas', 'arviz', 'numba', 'jax', 'torch', 'pymc', 'xarray'} & set(sys.modules)))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 

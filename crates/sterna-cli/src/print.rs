@@ -9,7 +9,7 @@ use sterna_run::chemistry::{Molecule, Population};
 use sterna_run::compare::{Compared, HEADER, in_short};
 use sterna_run::config::{Config, TargetKind};
 use sterna_run::payoff::{BreakEven, Payoff, Seen};
-use sterna_run::report::format::{beside_error, count, number, percent, with_error};
+use sterna_run::report::format::{beside_error, by_error, count, number, percent, with_error};
 use sterna_run::reproduce::Outcome;
 use sterna_run::reproduce::page::Block;
 use sterna_run::summary::{ChoiceSummary, Quantity, Summary};
@@ -158,19 +158,34 @@ fn quantities(summary: &Summary) {
     shown.sort_by(|a, b| draws(a).total_cmp(&draws(b)));
     shown.truncate(MOST_QUANTITIES);
     shown.sort_unstable();
-    let mut rows = table(&["", "mean", "± error", "sd", "5%", "95%", "ESS", "R̂"]);
-    for i in shown {
-        let Quantity { name, mean, sd, mcse, ranks, .. } = all[i];
-        let numbers = [*mean, *mcse, *sd, ranks.q05, ranks.q95].map(|value| all[i].shown(value));
-        let ess = if ranks.ess_bulk.is_finite() { number(ranks.ess_bulk.round()) } else { "–".into() };
-        let r_hat = if ranks.r_hat.is_finite() { format!("{:.3}", ranks.r_hat) } else { "–".into() };
-        rows.add_row(std::iter::once(name.clone()).chain(numbers).chain([ess, r_hat]));
-    }
-    align_right(&mut rows, 1..8);
-    println!("\n{}", terminal::show(&rows));
+    let rows: Vec<&Quantity> = shown.into_iter().map(|i| all[i]).collect();
+    // On a narrow terminal sd and quantiles have fewer digits, then they go.
+    let by_digits = [1.0, 10.0, 100.0].map(|coarser| quantities_table(&rows, coarser, true));
+    let without = [1.0, 10.0].map(|coarser| quantities_table(&rows, coarser, false));
+    let chosen = terminal::first_that_fits(by_digits.into_iter().chain(without));
+    println!("\n{}", terminal::show(&chosen));
     if all.len() > MOST_QUANTITIES {
         println!("{MOST_QUANTITIES} of {}, those with the fewest draws; all are in summary.json", all.len());
     }
+}
+
+/// The table of some of them: sd and quantiles as if errors were so many times as large, or without them.
+fn quantities_table(rows: &[&Quantity], coarser: f64, spread: bool) -> Table {
+    let header = ["", "mean", "± error", "sd", "5%", "95%", "ESS", "R̂"];
+    let kept: Vec<usize> = (0..header.len()).filter(|i| spread || !(3..6).contains(i)).collect();
+    let mut out = table(&kept.iter().map(|i| header[*i]).collect::<Vec<_>>());
+    for quantity in rows {
+        let Quantity { name, mean, sd, mcse, ranks, .. } = quantity;
+        let short = |value: f64| if value.is_nan() { "–".into() } else { by_error(value, coarser * mcse) };
+        let ess = if ranks.ess_bulk.is_finite() { number(ranks.ess_bulk.round()) } else { "–".into() };
+        let r_hat = if ranks.r_hat.is_finite() { format!("{:.3}", ranks.r_hat) } else { "–".into() };
+        let [sd, low, high] = [*sd, ranks.q05, ranks.q95].map(short);
+        let [mean, error] = [*mean, *mcse].map(|value| quantity.shown(value));
+        let cells = [name.clone(), mean, error, sd, low, high, ess, r_hat];
+        out.add_row(kept.iter().map(|i| cells[*i].clone()));
+    }
+    align_right(&mut out, 1..kept.len());
+    out
 }
 
 /// What the alarms come to.

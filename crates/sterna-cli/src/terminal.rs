@@ -26,6 +26,21 @@ pub fn table(header: &[&str]) -> Table {
     table
 }
 
+/// The first of these tables that fits the terminal without breaking a word, or else the last, broken.
+pub fn first_that_fits(tables: impl IntoIterator<Item = Table>) -> Table {
+    let mut last = None;
+    for mut table in tables {
+        let whole = table.clone().set_content_arrangement(ContentArrangement::Disabled).trim_fmt();
+        let fits = whole.lines().all(|line| line.chars().count() <= usize::from(width()));
+        if fits {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+            return table;
+        }
+        last = Some(table);
+    }
+    last.expect("a table to choose")
+}
+
 /// Numbers stand right.
 pub fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
     for column in columns {
@@ -102,8 +117,16 @@ mod tests {
         let text = "word ".repeat(60);
         assert!(paragraph(text.trim()).lines().all(|line| line.chars().count() <= usize::from(width())));
         assert_eq!(paragraph("one\ntwo"), "one\ntwo");
-        let mut table = table(&["what", "meaning"]);
-        table.add_row(["a".to_string(), text]);
-        assert!(show(&table).lines().all(|line| line.chars().count() <= usize::from(width())));
+        let of = |text: String| {
+            let mut table = table(&["what", "meaning"]);
+            table.add_row(["a".to_string(), text]);
+            table
+        };
+        let fits =
+            |table: &Table| show(table).lines().all(|line| line.chars().count() <= usize::from(width()));
+        let (long, short) = (of(text), of("word".into()));
+        assert!(fits(&long));
+        let chosen = first_that_fits([long.clone(), short.clone()]);
+        assert_eq!((show(&chosen), show(&first_that_fits([long.clone()]))), (show(&short), show(&long)));
     }
 }

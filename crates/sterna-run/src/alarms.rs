@@ -18,6 +18,7 @@ pub use explained::Explained;
 pub use mixing::Looked;
 pub(crate) use mixing::{few_draws, low_ess, r_hat_beyond_chance};
 pub(crate) use moves::wanted_acceptance;
+pub(crate) use swaps::{MOST_ADVISED, barrier};
 pub use truth::exact_draws;
 
 use crate::chemistry::Molecule;
@@ -48,6 +49,8 @@ pub struct Evidence<'a> {
     pub draws: Vec<&'a Draws>,
     /// Length of a point.
     pub dim: usize,
+    /// What people call a coordinate.
+    pub name_of: &'a dyn Fn(usize) -> String,
     /// What to compare between ladders instead of coordinates, by name: angles of a molecule, which may turn
     /// as a whole without meaning anything.
     pub features: Vec<(String, Vec<Vec<f64>>)>,
@@ -75,6 +78,11 @@ pub struct Evidence<'a> {
     pub said: Option<String>,
 }
 
+/// A coordinate that nobody named.
+pub(crate) fn coordinate(j: usize) -> String {
+    format!("coordinate {j}")
+}
+
 impl<'a> Evidence<'a> {
     /// What a run offers.
     pub fn new(
@@ -89,6 +97,7 @@ impl<'a> Evidence<'a> {
             results,
             draws: draws.iter().collect(),
             dim: run.sampler().path.dim(),
+            name_of: &coordinate,
             features: Vec::new(),
             looked: Vec::new(),
             wanted_acceptance: wanted_acceptance(run),

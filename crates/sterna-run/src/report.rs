@@ -154,10 +154,14 @@ fn key_numbers(summary: &Summary) -> String {
     let (swaps, z) = (&summary.swaps, &summary.log_z);
     let (draws, of_what) = summary.fewest_draws();
     let log_z = z.name();
+    let of_barrier = match remedies::beyond_saturation(summary) {
+        Some(barrier) => format!("sum of rejections; λ(β) says {}", number((10.0 * barrier).round() / 10.0)),
+        None => "sum of rejections".into(),
+    };
     let tiles = [
         ("round trips", count(swaps.round_trips), "there and back"),
         ("efficiency", percent(swaps.share_of_allowed()), "of what the swaps allow"),
-        ("barrier Λ", number(swaps.global_barrier), "sum of rejections"),
+        ("barrier Λ", number(swaps.global_barrier), of_barrier.as_str()),
         (log_z.as_str(), with_error(z.bar, z.standard_error), "by Bennett's ratio"),
         ("smallest ESS", number(draws.round()), of_what.as_str()),
         ("speed", format!("{}/s", number(summary.cost.time.iterations_per_second.round())), "iterations"),
@@ -176,18 +180,30 @@ fn alarms(summary: &Summary) -> String {
         return format!("<p class=\"quiet\" id=\"alarms\">No alarms.{note}</p>");
     }
     let only_notes = summary.alarms.iter().all(|alarm| alarm.code.class() == Class::Note);
-    let (class, heading) = if only_notes { ("alarms notes", "Notes") } else { ("alarms", "Alarms") };
-    let mut out = format!("<section id=\"alarms\" class=\"{class}\"><h2>{heading}</h2><dl>");
+    let gravest = summary.alarms.iter().map(|alarm| alarm.code.class()).min().unwrap_or(Class::Note);
+    let (mood, heading) = (mood(gravest), if only_notes { "Notes" } else { "Alarms" });
+    let mut out = format!("<section id=\"alarms\" class=\"alarms {mood}\"><h2>{heading}</h2><dl>");
     for alarm in &summary.alarms {
         let (code, message) = (escape(alarm.code.name()), escape(&alarm.message));
-        let class = alarm.code.class().word();
+        let class = alarm.code.class();
         let _ = write!(
             out,
-            "<dt><code>{code}</code> <span>{class}</span></dt><dd>{message}{}</dd>",
+            "<dt class=\"{}\"><code>{code}</code> <span>{}</span></dt><dd>{message}{}</dd>",
+            self::mood(class),
+            class.word(),
             what_to_do(&alarm.code)
         );
     }
     out + "</dl></section>"
+}
+
+/// The class of the style sheet for how grave an alarm is.
+fn mood(class: Class) -> &'static str {
+    match class {
+        Class::DoNotUse => Mood::Bad.class(),
+        Class::Doubtful => Mood::Doubtful.class(),
+        Class::Note => Mood::Hint.class(),
+    }
 }
 
 /// What `docs/alarms.md` says would help, folded up.

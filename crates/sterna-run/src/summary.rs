@@ -24,7 +24,7 @@ use crate::error::JobError;
 use crate::merge::Member;
 use crate::problem::{Constrain, Observable, Says};
 use crate::progress::Goals;
-use quantity::Source;
+use quantity::{Source, coordinate_name};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -150,6 +150,15 @@ impl Findings<'_> {
         self.says?(&results.bad.1.as_ref()?.point)
     }
 
+    /// What people call a coordinate of the points that are sampled.
+    fn name_of(&self, j: usize) -> String {
+        let first = self.draws.iter().find_map(|draws| draws.x.get(..self.run.sampler().path.dim()));
+        first.map_or_else(
+            || alarms::coordinate(j),
+            |point| coordinate_name(j, point, &self.about.parameters, self.values),
+        )
+    }
+
     /// What is compared between ladders instead of coordinates, where those mean nothing by themselves.
     fn features(&self) -> Vec<(String, Vec<Vec<f64>>)> {
         let Ok(Some(observed)) = &self.observed else { return Vec::new() };
@@ -169,7 +178,10 @@ impl Findings<'_> {
         let (exact, said) = (self.exact.clone(), self.said(results));
         let unvisited = self.seen.map(|seen| &seen.unvisited[..]);
         let cut_tail = self.seen.and_then(|seen| seen.cut_tail);
-        let mut alarms = Evidence { features, looked, exact, said, unvisited, cut_tail, ..evidence }.alarms();
+        let name_of = |j: usize| self.name_of(j);
+        let evidence =
+            Evidence { name_of: &name_of, features, looked, exact, said, unvisited, cut_tail, ..evidence };
+        let mut alarms = evidence.alarms();
         alarms.extend(self.about.tried.alarms.iter().cloned());
         alarms.extend(alarms::device_replaced(self.run.engine_replaced()));
         let molecule = self.observed.map(|observed| observed.map(|observed| &observed.molecule));

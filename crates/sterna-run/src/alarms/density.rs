@@ -19,8 +19,9 @@ impl Evidence<'_> {
         let far = |j: &usize| farthest(*j) > FAR * given[*j];
         let j = (0..given.len().min(self.dim)).filter(few).find(far)?;
         Some(format!(
-            "draws of coordinate {j} went as far as {:.0e} and hardly came back ({:.0} effective draws): the density may have \
+            "draws of {} went as far as {:.0e} and hardly came back ({:.0} effective draws): the density may have \
              no integral, and log Z no meaning; give it bounds or a proper prior, or say how wide it is (reference.scale)",
+            (self.name_of)(j),
             farthest(j),
             self.results.ess[j]
         ))

@@ -53,9 +53,10 @@ impl Evidence<'_> {
     pub(super) fn cut_tail(&self) -> Option<String> {
         let CutTail { coordinate, end, share } = self.cut_tail?;
         Some(format!(
-            "the outermost draw of coordinate {coordinate} lies at {end:.4}, and by the density beyond it {:.2}% of the mass should lie \
+            "the outermost draw of {} lies at {end:.4}, and by the density beyond it {:.2}% of the mass should lie \
              farther out: local moves do not get to the end of a tail or a ridge; other coordinates, in which it is neither so \
              narrow nor so bent, help most, then a longer run (run.until.ess); means and standard deviations may be off",
+            (self.name_of)(coordinate),
             100.0 * share
         ))
     }

@@ -104,7 +104,7 @@ impl Evidence<'_> {
         let (found, what) = match self.features.first() {
             None => {
                 let found = disagreement(&self.draws, self.dim)?;
-                (found, format!("coordinate {}", found.coordinate))
+                (found, (self.name_of)(found.coordinate))
             }
             Some((_, ladders)) => {
                 let all: Vec<Draws> = (0..ladders.len()).map(series).collect();
@@ -114,12 +114,12 @@ impl Evidence<'_> {
         };
         Some(format!(
             "ladders, or the two halves of the run, disagree about where the mass is: of the draws of the target chain \
-             between {:.0}% and {:.0}% have {what} below {:.4} (p = {:.0e}, false-alarm level {FALSE_ALARM:.0e}); some \
+             between {:.0}% and {:.0}% have {what} below {:.4} (p {}, false-alarm level {FALSE_ALARM:.0e}); some \
              of them may have missed a mode: run longer, with more chains, and compare ladders (chains.ensembles)",
             100.0 * found.lowest,
             100.0 * found.highest,
             found.threshold,
-            found.p_value
+            if found.p_value < 1e-16 { "below 1e-16".into() } else { format!("= {:.0e}", found.p_value) }
         ))
     }
 }

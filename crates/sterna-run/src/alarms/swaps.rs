@@ -5,7 +5,7 @@ use sterna::estimates::global_barrier;
 use sterna::schedule::{chains_for, cumulative_barrier};
 
 /// No more chains than these are worth a try.
-const MOST_ADVISED: usize = 2000;
+pub(crate) const MOST_ADVISED: usize = 2000;
 
 /// Rejections of a pair that wants chains between: across a barrier of 1, about two of three swaps are rejected.
 const HOLDS_BACK: f64 = 0.6;
@@ -19,6 +19,14 @@ const LOW_SHARE: f64 = 0.3;
 /// … where the swaps allow so many: with 40, a sound run at half of what they allow falls below the share by chance in
 /// fewer than two of a hundred.
 const ENOUGH_ALLOWED: f64 = 40.0;
+
+/// Λ of the first leg: by λ(β), which does not saturate, for plain swaps; by the rejections of accelerated ones.
+pub(crate) fn barrier(rates: &[f64], local: impl Iterator<Item = (f64, f64)>, accelerated: bool) -> f64 {
+    let rejections = global_barrier(rates);
+    let (betas, lambda): (Vec<f64>, Vec<f64>) = local.filter(|(beta, _)| *beta <= 1.0).unzip();
+    let integral = cumulative_barrier(&betas, &lambda).last().copied().unwrap_or(f64::NAN);
+    if accelerated || integral.is_nan() { rejections } else { integral.max(rejections) }
+}
 
 impl Evidence<'_> {
     pub(super) fn starving_pair(&self) -> Option<String> {
@@ -35,14 +43,9 @@ impl Evidence<'_> {
         })
     }
 
-    /// Λ: by λ(β), which does not saturate, for plain swaps; by the rejections of accelerated ones.
     fn barrier(&self) -> f64 {
         let r = self.results;
-        let rejections = global_barrier(&r.rejection_rates[..self.pairs()]);
-        let (betas, lambda): (Vec<f64>, Vec<f64>) =
-            r.local_barrier.iter().copied().filter(|(beta, _)| *beta <= 1.0).unzip();
-        let integral = cumulative_barrier(&betas, &lambda).last().copied().unwrap_or(f64::NAN);
-        if self.accelerated || integral.is_nan() { rejections } else { integral.max(rejections) }
+        barrier(&r.rejection_rates[..self.pairs()], r.local_barrier.iter().copied(), self.accelerated)
     }
 
     /// Whether some swap is refused nearly as often as across a barrier of one. λ(β) is read at the chains alone, and may be high at one of them, a wide

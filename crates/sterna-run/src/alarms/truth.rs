@@ -78,10 +78,11 @@ impl Evidence<'_> {
                 let error = (expected * (1.0 - expected) * (ess.recip() + (EXACT as f64).recip())).sqrt();
                 if comparisons * normal_two_sided((share - expected) / error) < FALSE_ALARM {
                     return Some(format!(
-                        "{:.1}% of the draws have coordinate {j} below {threshold:.4}, and {:.0}% should, as exact draws of \
+                        "{:.1}% of the draws have {} below {threshold:.4}, and {:.0}% should, as exact draws of \
                          the target tell: modes were missed, or their weights are off; begin from a reference that covers \
                          them, with more chains, then sample longer",
                         100.0 * share,
+                        (self.name_of)(j),
                         100.0 * expected
                     ));
                 }

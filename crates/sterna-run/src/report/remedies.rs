@@ -4,7 +4,7 @@
 //! reject across a barrier λ, r = erf(√π λ/2), whose barriers add up; what they promise is worth a try, and no more.
 
 use super::format::{count, duration, percent, significant};
-use crate::alarms::Code;
+use crate::alarms::{Class, Code, MOST_ADVISED, Verdict, barrier};
 use crate::summary::Summary;
 use sterna::estimates::round_trip_rate;
 use sterna::schedule::chains_for;
@@ -52,21 +52,47 @@ pub fn remedies(summary: &Summary) -> Vec<Remedy> {
     others.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
     first.append(&mut others);
     first.truncate(MOST);
-    first.push(time(summary, first.is_empty()));
+    if first.is_empty() {
+        first.extend(other_alarms(summary));
+    }
+    first.extend(time(summary, first.is_empty()));
+    if first.is_empty() {
+        first.push(Remedy::new("The alarms first", "Sampling for longer does not mend what they speak of."));
+    }
     first
 }
 
-/// Errors fall with the square root of time.
-fn time(summary: &Summary, alone: bool) -> Remedy {
+/// What alarms ask for that nothing above speaks of.
+fn other_alarms(summary: &Summary) -> Option<Remedy> {
+    let gravest = summary.alarms.iter().find(|alarm| alarm.code.class() != Class::Note)?;
+    let headline = format!("What the alarm {} asks for", gravest.code);
+    Some(Remedy::new(
+        &headline,
+        "It stands below, with what to do; nothing else in the ladder asks for a change.",
+    ))
+}
+
+/// Errors fall with the square root of time, where they are those of the right law.
+fn time(summary: &Summary, alone: bool) -> Option<Remedy> {
     let needed = duration(4.0 * summary.cost.time.clock.sampling_s);
-    match alone {
-        true => Remedy::new(
+    match (summary.verdict, alone) {
+        (Verdict::Sound, true) => Some(Remedy::new(
             "Only more iterations",
             format!(
                 "Nothing in the ladder asks for a change. Four times as long, about {needed} of sampling, halves every error."
             ),
-        ),
-        false => Remedy::new("More iterations", format!("Four times as long ({needed}) halves every error.")),
+        )),
+        (Verdict::Sound, false) => {
+            Some(Remedy::new("More iterations", format!("Four times as long ({needed}) halves every error.")))
+        }
+        (Verdict::Doubtful, _) => Some(Remedy::new(
+            "More iterations",
+            format!(
+                "Four times as long ({needed}) halves the errors that are shown, and shows whether the alarms stay."
+            ),
+        )),
+        // Longer is no cure for draws of something else.
+        (Verdict::Unsound, _) => None,
     }
 }
 
@@ -154,6 +180,22 @@ impl Ladder {
     }
 }
 
+/// What λ(β) says of the barrier where so many swaps are rejected that their sum cannot tell.
+pub fn beyond_saturation(summary: &Summary) -> Option<f64> {
+    let pairs = summary.target_number();
+    let rates = summary.swaps.rejection_rates.get(..pairs)?;
+    let (sum, integral) = (rates.iter().sum::<f64>(), first_barrier(summary));
+    (sum > 0.8 * pairs as f64 && integral > 1.3 * sum).then_some(integral)
+}
+
+/// Λ of the first leg, as the alarm about chains has it.
+fn first_barrier(summary: &Summary) -> f64 {
+    let (swaps, local) = (&summary.swaps, &summary.swaps.local_barrier);
+    let rates = swaps.rejection_rates.get(..summary.target_number()).unwrap_or_default();
+    let local = local.beta.iter().copied().zip(local.lambda.iter().copied());
+    barrier(rates, local, summary.setup.accelerator.steps > 0)
+}
+
 /// Chains that a fit of the reference chose are as many as it needs.
 fn are_chosen(summary: &Summary) -> bool {
     !summary.swaps.legs.is_empty()
@@ -165,12 +207,18 @@ fn chains(summary: &Summary) -> Option<Remedy> {
     let alarm = summary.has(&Code::TooFewChains);
     let ladder = Ladder::of(summary);
     if alarm || mean > 0.67 || (summary.swaps.round_trips < 20 && mean > 0.5) {
+        let asked_for = chains_for(first_barrier(summary));
+        if alarm && asked_for > MOST_ADVISED {
+            let detail =
+                "No number of chains would do: the target is far narrower than the reference, or degenerate.";
+            return Some(Remedy::new("Other coordinates, or a nearer reference", detail));
+        }
         // The sum of rejections of few chains understates the barrier.
         let wanted = ladder.as_ref().map_or(summary.swaps.global_barrier, Ladder::total);
         let (wanted, plain) = (chains_for(wanted), summary.setup.accelerator.kind == "none");
         let number = match alarm {
-            true => "as many as the alarm below says".into(),
-            false => format!("at least {}", count(wanted as u64)),
+            true => format!("about {} (chains.count)", count(asked_for as u64)),
+            false => format!("at least {} (chains.count)", count(wanted as u64)),
         };
         let or = if plain { ", or a transport ([accelerator])" } else { "" };
         let detail = match mean.is_finite() {
@@ -235,6 +283,7 @@ fn draws(summary: &Summary) -> Option<Remedy> {
 mod tests {
     use super::*;
     use crate::alarms::{Alarm, Verdict};
+    use crate::summary::LocalBarrier;
     use crate::summary::tests::sound;
 
     fn with(change: impl Fn(&mut Summary)) -> Vec<Remedy> {
@@ -293,6 +342,24 @@ mod tests {
             s.swaps.rejection_rates = vec![0.04; 39];
         });
         assert!(fewer[0].headline.contains("Fewer") && fewer[0].gain.unwrap() > 1.5, "{fewer:?}");
+        // What is not to be used does not get better by being more of the same.
+        let unsound = with(|s| rings(s, Code::TruthMissed));
+        assert_eq!(
+            (unsound.len(), &*unsound[0].headline),
+            (1, "What the alarm truth-missed asks for"),
+            "{unsound:?}"
+        );
+        let doubtful = with(|s| rings(s, Code::CutTail));
+        assert!(
+            doubtful[0].headline.contains("cut-tail") && doubtful[1].detail.contains("alarms stay"),
+            "{doubtful:?}"
+        );
+        let few = with(|s| {
+            s.swaps.rejection_rates = vec![1.0; 4];
+            s.swaps.local_barrier = LocalBarrier { beta: vec![0.0, 1.0], lambda: vec![9.0, 9.0] };
+            rings(s, Code::TooFewChains);
+        });
+        assert!(few[0].detail.contains("about 19 (chains.count)"), "{few:?}");
         let absurd = with(|s| s.swaps.rejection_rates = vec![f64::NAN, 2.0, -1.0, 0.0]);
         assert!(absurd.iter().all(|remedy| remedy.gain.is_none_or(f64::is_finite)), "{absurd:?}");
         let closed = with(|s| s.swaps.rejection_rates = vec![1.0; 4]);

@@ -81,6 +81,11 @@
           unfolded.delete(fold);
         }
       });
+      // Paper does not unfold.
+      let forPaper = false;
+      const turn = () => { forPaper = !forPaper; button.click(); };
+      addEventListener("beforeprint", () => { if (fold.isConnected && !unfolded.has(fold) && data.get(fold).length <= MOST) turn(); });
+      addEventListener("afterprint", () => { if (forPaper) turn(); });
     }
   }
 

@@ -127,7 +127,7 @@ fn communication(summary: &Summary) -> Sentence {
     } else if summary.has(&Code::UnvisitedOptimum) {
         (Mood::Doubtful, "An optimum was never visited")
     } else if summary.has(&Code::CutTail) {
-        (Mood::Doubtful, "The end of a tail was not reached")
+        (Mood::Doubtful, "The chains communicate, but the end of a tail was not reached")
     } else if summary.has(&Code::FewRoundTrips) || rate > 0.95 {
         (Mood::Doubtful, "The chains hardly communicate")
     } else if summary.has(&Code::LowExploration) {
@@ -183,11 +183,16 @@ fn draws(summary: &Summary) -> Sentence {
         "The fewest independent draws are {} in a bulk ({bulk}) and {} in tails{of_tails}; the largest R̂ is {} ({}).",
         number(worst.ess_bulk.round()),
         number(worst.ess_tail.round()),
-        significant(worst.r_hat, 4),
+        three(worst.r_hat),
         worst.r_hat_of
     );
+    // Angles have their own count, around the circle.
+    let angle = summary.molecule.as_ref().map_or(f64::INFINITY, |_| summary.target_chain.ess.minimum);
+    if angle < worst.ess_bulk {
+        detail += &format!(" The slowest dihedral is worth {}.", number(angle.round()));
+    }
     if fewest >= 100.0 {
-        let share = significant(1.0 / worst.ess_bulk.sqrt(), 1);
+        let share = significant(1.0 / worst.ess_bulk.min(angle).sqrt(), 1);
         detail += &format!(" Every mean is known to {share} of its standard deviation, or better.");
     }
     let (mood, headline) = if summary.has(&Code::FewDraws) || fewest < 100.0 {
@@ -198,10 +203,18 @@ fn draws(summary: &Summary) -> Sentence {
         (Mood::Doubtful, "The draws are few")
     } else if summary.has(&Code::NotReached) {
         (Mood::Doubtful, "Less was reached than was asked for")
+    } else if summary.verdict != Verdict::Sound {
+        detail += " Whether they are draws of the right law, the alarms below doubt.";
+        (Mood::Doubtful, "There are enough draws, if they are right")
     } else {
         (Mood::Good, "The draws are enough for means and quantiles")
     };
     Sentence::new(mood, headline, detail)
+}
+
+/// R̂ as tables have it.
+pub(super) fn three(r_hat: f64) -> String {
+    if r_hat.is_finite() { format!("{r_hat:.3}") } else { number(r_hat) }
 }
 
 /// What would help most, and then what else.

@@ -1,7 +1,7 @@
 //! What the draws say of each quantity: parameters, observables, and how well ladders have mixed for them.
 
 use super::number;
-use crate::alarms::Looked;
+use crate::alarms::{Looked, coordinate};
 use crate::problem::{Constrain, Observable};
 use crate::report::format::by_error;
 use rayon::prelude::*;
@@ -150,6 +150,33 @@ impl Ranks {
             false => [0.05, 0.5, 0.95].map(|share| quantile(sorted, share)),
         };
         Self { q05, q50, q95, ess_bulk: mixing.bulk, ess_tail: mixing.tail, r_hat: mixing.r_hat }
+    }
+}
+
+/// What people call a coordinate: its name, or the value that moves with it at a point.
+pub(crate) fn coordinate_name(
+    j: usize,
+    point: &[f64],
+    names: &[String],
+    values: Option<&dyn Constrain>,
+) -> String {
+    let Some(constrain) = values else {
+        return match names.len() == point.len() {
+            true => names[j].clone(),
+            false if point.len() <= MOST_UNNAMED => format!("{UNNAMED}[{j}]"),
+            false => coordinate(j),
+        };
+    };
+    let mut moved = point.to_vec();
+    moved[j] += 1e-3 * (1.0 + point[j].abs());
+    let [mut here, mut there] = [(); 2].map(|()| vec![f64::NAN; constrain.values()]);
+    constrain.constrain(point, &mut here);
+    constrain.constrain(&moved, &mut there);
+    let first = (0..here.len().min(names.len())).find(|k| here[*k] != there[*k]);
+    match first {
+        Some(k) if here[k] == point[j] && there[k] == moved[j] => names[k].clone(),
+        Some(k) => format!("{} (as it is sampled, without bounds)", names[k]),
+        None => coordinate(j),
     }
 }
 
@@ -361,6 +388,28 @@ mod tests {
         assert_eq!(found.len(), LETTERS);
         assert!(found[..11].iter().all(|h| *h <= 0.5) && found[13..].iter().all(|h| *h == 1.0), "{found:?}");
         assert_eq!((shape(&[]), shape(&[1.0, 1.0]), heights("ab")), (String::new(), String::new(), vec![]));
+    }
+
+    /// A location, and the logarithm of a scale.
+    struct Located;
+
+    impl Constrain for Located {
+        fn values(&self) -> usize {
+            3
+        }
+
+        fn constrain(&self, point: &[f64], values: &mut [f64]) {
+            values.copy_from_slice(&[point[0], point[1].exp(), point[0] + point[1].exp()]);
+        }
+    }
+
+    #[test]
+    fn coordinates_are_called_as_people_do() {
+        let names = ["mu", "sigma", "sum"].map(String::from);
+        let of = |j: usize, names: &[String], values| coordinate_name(j, &[0.5, -1.0], names, values);
+        assert_eq!(of(0, &names, Some(&Located)), "mu");
+        assert!(of(1, &names, Some(&Located)).starts_with("sigma ("));
+        assert_eq!((of(1, &names[..2], None), of(1, &[], None)), ("sigma".into(), "x[1]".into()));
     }
 
     /// Many quantities of many draws are thinned, not held whole.

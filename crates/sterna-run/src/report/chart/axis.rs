@@ -1,6 +1,6 @@
 //! Axes: what they measure, from where to where, and their ticks.
 
-use crate::report::format::{number, significant};
+use crate::report::format::significant;
 
 /// How numbers become places.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,10 +104,11 @@ impl Axis {
         let step = nice_step((self.high - self.low) / 5.0);
         let first = (self.low / step - 1e-9).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
-        (first..=last).map(|i| i as f64 * step).map(|x| (x, tick_text(x, step))).collect()
+        let unit = unit(self.low.abs().max(self.high.abs()));
+        (first..=last).map(|i| i as f64 * step).map(|x| (x, tick_text(x, step, unit))).collect()
     }
 
-    /// Powers of ten; of a short axis also twice and five times these.
+    /// Powers of ten; of a short axis also twice and five times these, of a very short one even steps.
     fn log_ticks(&self) -> Vec<(f64, String)> {
         let (first, last) =
             ((self.low.log10() - 1e-9).ceil() as i32, (self.high.log10() + 1e-9).floor() as i32);
@@ -120,7 +121,10 @@ impl Axis {
             let fine = (first - 1..=last + 1).flat_map(|e| [1.0, 2.0, 5.0].map(|m| m * 10f64.powi(e)));
             fine.filter(|x| (self.low * 0.999..=self.high * 1.001).contains(x)).collect()
         };
-        all.into_iter().map(|x| (x, significant(x, 2))).collect()
+        match all.len() {
+            0..3 => self.linear_ticks(),
+            _ => all.into_iter().map(|x| (x, significant(x, 2))).collect(),
+        }
     }
 }
 
@@ -131,16 +135,21 @@ fn nice_step(rough: f64) -> f64 {
     power * steps.into_iter().find(|s| *s * power >= 0.999 * rough).unwrap_or(10.0)
 }
 
-fn tick_text(x: f64, step: f64) -> String {
+/// Thousands and millions, where an axis goes that far.
+fn unit(far: f64) -> (f64, &'static str) {
+    match far {
+        1e5..1e6 => (1e3, "k"),
+        1e6..1e9 => (1e6, "M"),
+        _ => (1.0, ""),
+    }
+}
+
+fn tick_text(x: f64, step: f64, (unit, name): (f64, &str)) -> String {
     if x.abs() < 1e-9 * step {
         return "0".into();
     }
-    if x.abs() >= 1e5 && x.abs() < 1e9 {
-        let (unit, name) = if x.abs() >= 1e6 { (1e6, "M") } else { (1e3, "k") };
-        return number(x / unit) + name;
-    }
     // As many digits as tell neighbours apart.
-    significant(x, ((x.abs() / step).log10().floor() as usize + 2).clamp(2, 9))
+    significant(x / unit, ((x.abs() / step).log10().floor() as usize + 2).clamp(2, 9)) + name
 }
 
 #[cfg(test)]
@@ -161,5 +170,23 @@ mod tests {
         let names: Vec<String> = Axis::log("", 1e-4, 1.0).tick_list().into_iter().map(|t| t.1).collect();
         assert_eq!(names, ["0.0001", "0.001", "0.01", "0.1", "1"]);
         assert!(Axis::log("", 0.2, 3.0).tick_list().len() >= 3);
+        // However short, and wherever it lies.
+        for (low, high) in [(0.02, 0.045), (0.3, 0.7), (0.21, 0.49), (0.9, 2.1), (3.0, 31.0), (1e-4, 4e-4)] {
+            let inside = |axis: &Axis, x: f64| (0.0..=1.0).contains(&axis.place(x));
+            let axis = Axis::log("", low, high);
+            let seen = axis.tick_list().iter().filter(|tick| inside(&axis, tick.0)).count();
+            assert!((2..=8).contains(&seen), "{low} {high}: {:?}", axis.tick_list());
+        }
+    }
+
+    /// One unit for all of an axis.
+    #[test]
+    fn ticks_of_an_axis_share_their_unit() {
+        let names = |high| -> Vec<String> {
+            Axis::linear("", 0.0, high).tick_list().into_iter().map(|t| t.1).collect()
+        };
+        assert_eq!(names(180_000.0), ["0", "50k", "100k", "150k"]);
+        assert_eq!(names(2_100_000.0), ["0", "0.5M", "1M", "1.5M", "2M"]);
+        assert_eq!(names(9_000.0), ["0", "2000", "4000", "6000", "8000"]);
     }
 }

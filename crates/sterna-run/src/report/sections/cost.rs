@@ -5,22 +5,31 @@ use crate::report::chart::{Axis, Chart};
 use crate::report::figure::Figure;
 use crate::report::format::{count, duration, number, percent};
 use crate::report::load::Folder;
-use crate::summary::{Cost, Evaluations, Time};
+use crate::summary::{Cost, Time};
 
 pub fn section(folder: &Folder) -> Option<Section> {
     let (cost, swaps) = (&folder.summary.cost, &folder.summary.swaps);
-    let charts = [seconds(&cost.time), points(&cost.evaluations), payoff(cost)];
+    let charts = [seconds(&cost.time), points(cost), payoff(cost)];
     let normalised = &swaps.compute_normalised_round_trips;
+    // Of a replica, in an iteration.
+    let each = swaps.round_trips as f64 / normalised.all_evaluations;
+    let worth = match each.is_finite() && swaps.round_trips > 0 {
+        true => format!(
+            " A replica asks for {} evaluations in an iteration; with one each, as much work would have brought {} round trips: \
+             the number by which to compare settings.",
+            number(each),
+            number(normalised.all_evaluations)
+        ),
+        false => String::new(),
+    };
     Some(Section {
         id: "cost",
         title: "What it cost",
         table: String::new(),
         introduction: format!(
-            "{} round trips a second of sampling, {} iterations a second; divided by the evaluations that each replica \
-             makes in an iteration, {} round trips.",
+            "{} round trips and {} iterations a second of sampling.{worth}",
             number(normalised.per_second),
-            number(cost.time.iterations_per_second),
-            number(normalised.all_evaluations)
+            number(cost.time.iterations_per_second)
         ),
         figures: charts.into_iter().flatten().map(Figure::from).collect(),
     })
@@ -37,10 +46,16 @@ fn seconds(time: &Time) -> Option<Chart> {
     bars("cost-time", "Time by stage", "seconds", &rows, duration, None)
 }
 
-fn points(evaluations: &Evaluations) -> Option<Chart> {
+fn points(cost: &Cost) -> Option<Chart> {
+    let evaluations = &cost.evaluations;
+    let before = match cost.time.clock.collecting_s > 0.0 {
+        true => "target, tuning, collecting",
+        false => "target, tuning",
+    };
     let rows = [
+        ("target, trial", evaluations.trial),
         ("target, climbing", evaluations.climbing),
-        ("target, tuning", evaluations.tuning()),
+        (before, evaluations.tuning()),
         ("target, training", evaluations.training),
         ("target, sampling", evaluations.sampling),
         ("target, last look", evaluations.last_look),
@@ -49,7 +64,12 @@ fn points(evaluations: &Evaluations) -> Option<Chart> {
     ]
     .map(|(name, points)| (name, points as f64));
     let say = |n: f64| count(n as u64);
-    bars("cost-evaluations", "Evaluations by stage", "points evaluated", &rows, say, None)
+    let networks = match evaluations.network {
+        0 => String::new(),
+        n => format!(", {} of networks", count(n)),
+    };
+    let words = format!("{} of the target{networks}, in all.", count(evaluations.target));
+    bars("cost-evaluations", "Evaluations by stage", "points evaluated", &rows, say, Some(words))
 }
 
 /// Bars of what is more than nothing.

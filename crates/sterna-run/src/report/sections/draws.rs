@@ -115,7 +115,8 @@ fn moments(summary: &Summary, i: usize) -> String {
     let found = &summary.target_chain;
     let of = |list: &[f64]| list.get(i).copied().unwrap_or(f64::NAN);
     let [mean, error, ess] = match summary.parameters.get(i) {
-        Some(named) => [named.mean, named.mcse, named.ess],
+        // The same number as in the table.
+        Some(named) => [named.mean, named.mcse, named.ranks.ess_bulk],
         None => [&found.expectations.mean, &found.expectations.standard_error, &found.ess.coordinates]
             .map(|l| of(l)),
     };

@@ -85,6 +85,33 @@ fn estimators(z: &LogZ, legs: &[LegSummary]) -> Option<Chart> {
     Some(chart)
 }
 
+/// Lowest and highest of what is known.
+fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let known = values.filter(|x| x.is_finite());
+    known.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+}
+
+/// Early estimates may be anywhere: so many of the first are left out as would make the range more than this times as wide as it is
+/// for the later half.
+const WIDEST: f64 = 4.0;
+
+/// How many of the first spans are left out, and the range that holds all others whole.
+fn in_sight(spans: &[(f64, f64)], also: (f64, f64)) -> (usize, (f64, f64)) {
+    let both = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1));
+    let half = spans.len() / 2;
+    let later = spans[half..].iter().fold(also, |range, span| both(range, *span));
+    let most = WIDEST * (later.1 - later.0);
+    let mut range = later;
+    for (i, span) in spans[..half].iter().enumerate().rev() {
+        let wider = both(range, *span);
+        if wider.1 - wider.0 > most {
+            return (i + 1, range);
+        }
+        range = wider;
+    }
+    (0, range)
+}
+
 /// log Z as the run went on, from each leg.
 fn growing(z: &LogZ, legs: &[LegSummary], traces: &[Growing]) -> Option<Chart> {
     let (first, last) = (traces.first()?, traces.last()?);
@@ -95,14 +122,27 @@ fn growing(z: &LogZ, legs: &[LegSummary], traces: &[Growing]) -> Option<Chart> {
         let of = g.log_z.iter().zip(&g.error).flat_map(|(z, e)| [z - 2.0 * e, *z, z + 2.0 * e]);
         of.collect::<Vec<_>>()
     };
-    // Early estimates may be anywhere: what the second half of the points says sets the scale.
-    let later = traces[traces.len() / 2..].iter().flat_map(ends).chain(z.truth);
+    let spans: Vec<(f64, f64)> = traces.iter().map(|growing| span(ends(growing).into_iter())).collect();
+    let (beyond, (low, high)) = in_sight(&spans, span(z.truth.into_iter()));
+    let left_out = match &traces[..beyond] {
+        [] => String::new(),
+        early => {
+            let of = |growing: &Growing| {
+                growing.log_z.iter().map(|z| number(*z)).collect::<Vec<_>>().join(" and ")
+            };
+            let values = early.iter().map(of).collect::<Vec<_>>().join(", ");
+            format!(" Earlier ones lie beyond the chart: {values}.")
+        }
+    };
+    let traces = &traces[beyond..];
     let x =
         Axis::log("iterations (logarithmic)", 0.9 * first.iterations as f64, 1.1 * last.iterations as f64);
-    let mut chart = Chart::new("log-z-growing", "log Z as the run went on", x, Axis::around("log Z", later, false))
+    let mut chart = Chart::new("log-z-growing", "log Z as the run went on", x, Axis::around("log Z", [low, high].into_iter(), false))
         .wide()
         .height(240.0)
-        .caption("Estimates from the beginning of the run alone, with two standard errors: they should close in without drift.")
+        .caption(format!(
+            "Estimates from the beginning of the run alone, with two standard errors: they should close in without drift.{left_out}"
+        ))
         .description(format!("log Z after {} to {} iterations.", first.iterations, last.iterations));
     if let Some(truth) = z.truth {
         chart.line(
@@ -226,4 +266,20 @@ fn work_chart(n: usize, works: &Works, estimate: Option<&PairRatio>) -> Chart {
     chart.key(Key::Area, "c2", "backward, from the upper chain");
     chart.key(Key::Dash, "ink", "Bennett's ratio");
     chart
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_are_shown_whole_or_not_at_all() {
+        let none = (f64::INFINITY, f64::NEG_INFINITY);
+        let spans = [(-90.0, -80.0), (-3.0, -1.0), (-2.0, 1.0), (-1.0, 1.0), (-0.5, 0.5)];
+        assert_eq!(in_sight(&spans, none), (1, (-3.0, 1.0)));
+        // A truth far away widens what there is room for.
+        assert_eq!(in_sight(&spans, (-30.0, -30.0)), (0, (-90.0, 1.0)));
+        assert_eq!(in_sight(&spans[1..], none), (0, (-3.0, 1.0)));
+        assert_eq!(span([f64::NAN, 2.0, -1.0].into_iter()), (-1.0, 2.0));
+    }
 }

@@ -72,23 +72,29 @@ fn barrier_so_far(summary: &Summary) -> Option<Chart> {
         chart.line("dash ink", &[(1.0, 0.0), (1.0, top)]);
         chart.key(Key::Dash, "ink", "target");
     }
-    // On a logarithmic axis the reference lies beyond the left edge.
-    let seen: Vec<(f64, f64)> = line.iter().copied().filter(|p| !crowded || p.0 > 0.0).collect();
+    // A logarithmic axis has no 0: its left edge stands for it.
+    let edge = if crowded { 0.5 * least(betas) } else { 0.0 };
+    let seen: Vec<(f64, f64)> = line.iter().map(|&(beta, sum)| (beta.max(edge), sum)).collect();
     chart.line("c1", &seen);
-    for (n, &(beta, sum)) in line.iter().enumerate().filter(|(_, p)| !crowded || p.0 > 0.0) {
-        chart.dot("c1", beta, sum, 3.0);
-        chart.whisker("c2", beta, -0.09 * top, -0.03 * top);
+    for (n, (&(at, sum), beta)) in seen.iter().zip(betas).enumerate() {
+        chart.dot("c1", at, sum, 3.0);
+        chart.whisker("c2", at, -0.09 * top, -0.03 * top);
         let name = summary.chain_name(n).map_or(format!("chain {n}"), |name| format!("chain {n}, {name}"));
-        chart.tip(beta, sum, format!("{name}, β = {}: {}", significant(beta, 4), significant(sum, 3)));
+        chart.tip(at, sum, format!("{name}, β = {}: {}", significant(*beta, 4), significant(sum, 3)));
     }
     chart.key(Key::Line, "c1", "Λ(β)");
     chart.key(Key::Line, "c2", "chains");
     Some(chart)
 }
 
+/// The least β that is not 0.
+fn least(betas: &[f64]) -> f64 {
+    betas.iter().copied().filter(|b| *b > 0.0).fold(1.0, f64::min)
+}
+
 /// An axis of β: logarithmic where most chains crowd near 0.
 fn beta_axis(betas: &[f64]) -> (Axis, bool) {
-    let small = betas.iter().copied().filter(|b| *b > 0.0).fold(1.0, f64::min);
+    let small = least(betas);
     let crowded = betas.len() > 3 && betas[betas.len() / 2] < 0.1;
     match crowded {
         true => (Axis::log("β (logarithmic; the reference at the left edge)", 0.5 * small, 1.0), true),

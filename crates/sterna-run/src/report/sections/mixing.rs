@@ -6,6 +6,7 @@ use crate::report::draws::{Columns, turn};
 use crate::report::figure::Figure;
 use crate::report::format::{count, number, significant};
 use crate::report::load::Folder;
+use crate::report::verdict::three;
 use crate::traces::Labels;
 use sterna::estimates::autocorrelation;
 
@@ -38,10 +39,10 @@ pub fn section(folder: &Folder) -> Option<Section> {
 fn introduction(summary: &crate::summary::Summary, draws: &Columns) -> String {
     let worst = summary.mixing.as_ref().map_or(String::new(), |worst| {
         format!(
-            "The fewest independent draws of any quantity are {} in its bulk and {} in its tails; the largest R̂ is {:.3} ({}). ",
+            "The fewest independent draws of any quantity are {} in its bulk and {} in its tails; the largest R̂ is {} ({}). ",
             number(worst.ess_bulk.round()),
             number(worst.ess_tail.round()),
-            worst.r_hat,
+            three(worst.r_hat),
             worst.r_hat_of
         )
     });

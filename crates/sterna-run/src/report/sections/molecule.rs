@@ -4,7 +4,7 @@ use super::Section;
 use crate::chemistry::{Basins, ResidueMap};
 use crate::report::chart::{Axis, Chart, Key};
 use crate::report::figure::Figure;
-use crate::report::format::{percent, significant, with_error};
+use crate::report::format::{escape, percent, significant, with_error};
 use crate::report::load::Folder;
 
 /// Free energies (kJ/mol) at which the colour changes.
@@ -13,15 +13,16 @@ const LEVELS: [f64; 5] = [2.5, 5.0, 10.0, 15.0, 20.0];
 pub fn section(folder: &Folder) -> Option<Section> {
     let molecule = folder.summary.molecule.as_ref()?;
     let maps = folder.angles.as_ref().map_or(&[][..], |angles| &angles.residues);
-    let mut charts = Vec::new();
+    let (mut charts, mut rows) = (Vec::new(), String::new());
     for (i, basins) in molecule.residues.iter().enumerate() {
         charts.extend(maps.get(i).and_then(|residue| map(i, residue)));
-        charts.extend(basin_bars(i, basins, maps.get(i).and_then(|residue| residue.thermal_energy)));
+        charts.extend(basin_bars(i, basins));
+        rows += &table_rows(basins, maps.get(i).and_then(|residue| residue.thermal_energy));
     }
     Some(Section {
         id: "molecule",
         title: "The molecule",
-        table: String::new(),
+        table: table(&rows),
         introduction:
             "Free energy over φ and ψ of each residue, from the draws of the target chain, how populated its \
                        basins are, and what free energy lies between them."
@@ -76,23 +77,65 @@ pub fn map(i: usize, residue: &ResidueMap) -> Option<Chart> {
     Some(chart)
 }
 
-/// Free energies of the other basins above the fullest one, in words.
-fn differences(rows: &[(&str, f64, f64)], thermal_energy: Option<f64>) -> Option<String> {
-    let thermal_energy = thermal_energy.filter(|energy| *energy > 0.0)?;
-    let &(fullest, most, its_error) = rows.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let of = |&(basin, share, error): &(&str, f64, f64)| {
-        let energy = thermal_energy * (most / share).ln();
-        // One share grows at the cost of another, so relative errors add; exactly so where there are two basins.
-        let error = thermal_energy * (error / share + its_error / most);
-        format!("{basin} {}", with_error(energy, error))
-    };
-    let others: Vec<String> = rows.iter().filter(|row| row.0 != fullest && row.1 > 0.0).map(of).collect();
-    (!others.is_empty()).then(|| format!(" ΔF from {fullest}, in kJ/mol: {}.", others.join(", ")))
+/// A basin: its name, its share of the draws, and the error of that.
+type Basin<'a> = (&'a str, f64, f64);
+
+fn shares(basins: &Basins) -> Vec<Basin<'_>> {
+    let all = basins.all.iter().map(|(basin, p)| (basin.name(), p.share, p.standard_error));
+    all.filter(|row| row.1.is_finite()).collect()
 }
 
-fn basin_bars(i: usize, basins: &Basins, thermal_energy: Option<f64>) -> Option<Chart> {
-    let all = basins.all.iter().map(|(basin, p)| (basin.name(), p.share, p.standard_error));
-    let rows: Vec<(&str, f64, f64)> = all.filter(|row| row.1.is_finite()).collect();
+/// Free energy of each basin above the fullest one, with its error; of one that was never visited nothing is known.
+fn free_energies(rows: &[Basin], thermal_energy: Option<f64>) -> Vec<Option<(f64, f64)>> {
+    let thermal_energy = thermal_energy.filter(|energy| *energy > 0.0);
+    let fullest = rows.iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|row| row.1 > 0.0);
+    let Some((thermal_energy, &(name, most, its_error))) = thermal_energy.zip(fullest) else {
+        return vec![None; rows.len()];
+    };
+    let of = |&(basin, share, error): &Basin| match share > 0.0 {
+        true if basin == name => Some((0.0, 0.0)),
+        // One share grows at the cost of another, so relative errors add; exactly so where there are two basins.
+        true => {
+            Some((thermal_energy * (most / share).ln(), thermal_energy * (error / share + its_error / most)))
+        }
+        false => None,
+    };
+    rows.iter().map(of).collect()
+}
+
+/// A row for each basin: its residue, its name, its share, its free energy.
+fn table_rows(basins: &Basins, thermal_energy: Option<f64>) -> String {
+    let rows = shares(basins);
+    let cells = |(&(name, share, error), energy): (&Basin, Option<(f64, f64)>)| {
+        let share = match (share > 0.0, error.is_finite()) {
+            (true, true) => with_error(share, error),
+            (true, false) => significant(share, 3),
+            (false, _) => "never visited".into(),
+        };
+        let energy = energy.map_or("–".into(), |(energy, error)| match energy > 0.0 {
+            true => with_error(energy, error),
+            false => "0".into(),
+        });
+        let (residue, name) = (escape(&basins.residue), escape(name));
+        format!("<tr><th scope=\"row\">{residue}</th><td>{name}</td><td>{share}</td><td>{energy}</td></tr>")
+    };
+    rows.iter().zip(free_energies(&rows, thermal_energy)).map(cells).collect()
+}
+
+fn table(rows: &str) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head: String = ["residue", "basin", "share of the draws", "ΔF above the fullest, kJ/mol"]
+        .map(|name| format!("<th scope=\"col\">{name}</th>"))
+        .concat();
+    format!(
+        "<div class=\"scroll\"><table class=\"quantities\"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+}
+
+fn basin_bars(i: usize, basins: &Basins) -> Option<Chart> {
+    let rows = shares(basins);
     let n = rows.len() as f64;
     let most = rows.iter().map(|r| r.1 + if r.2.is_finite() { 2.0 * r.2 } else { 0.0 }).fold(0.0, f64::max);
     if most <= 0.0 {
@@ -105,10 +148,7 @@ fn basin_bars(i: usize, basins: &Basins, thermal_energy: Option<f64>) -> Option<
     let mut chart =
         Chart::new(&format!("basins-{i}"), &title, Axis::linear("share of the draws", 0.0, 1.15 * most), y)
             .height(420.0)
-            .caption(format!(
-                "Shares with one standard error.{}",
-                differences(&rows, thermal_energy).unwrap_or_default()
-            ))
+            .caption("Shares of the draws with one standard error.")
             .description(words);
     for (k, &(basin, share, error)) in rows.iter().enumerate() {
         let at = n - 1.0 - k as f64;
@@ -130,10 +170,12 @@ mod tests {
         let rows = [("C7ax", 0.1, 0.01), ("C7eq", 0.9, 0.01), ("aL", 0.0, f64::NAN)];
         let energy: f64 = 2.494 * 9f64.ln();
         let error = 2.494 * 0.01 / (0.1 * 0.9);
-        let words = differences(&rows, Some(2.494)).unwrap();
-        assert_eq!(words, format!(" ΔF from C7eq, in kJ/mol: C7ax {}.", with_error(energy, error)));
-        assert!(words.contains("5.48 ± 0.28"), "{words}");
-        assert_eq!(differences(&rows, None), None);
-        assert_eq!(differences(&rows[1..], Some(2.494)), None);
+        let [above, fullest, never] = free_energies(&rows, Some(2.494))[..] else { panic!("three basins") };
+        let (found, its_error) = above.unwrap();
+        assert!((found - energy).abs() < 1e-12 && (its_error - error).abs() < 1e-12, "{found} {its_error}");
+        assert_eq!(with_error(found, its_error), "5.48 ± 0.28");
+        assert_eq!((fullest, never), (Some((0.0, 0.0)), None));
+        assert_eq!(free_energies(&rows, None), [None; 3]);
+        assert_eq!(free_energies(&rows[2..], Some(2.494)), [None]);
     }
 }
