@@ -25,6 +25,7 @@ def sample(draws: float = 1000, *, model: Any = None, backend: str | None = None
     """
     import pymc
 
-    mine = {_OF_PYMC.get(name, name): value for name, value in settings.items() if _OF_PYMC.get(name, name)}
+    here = {name: _OF_PYMC.get(name, name) for name in settings}
+    mine: dict[str, Any] = {name: settings[theirs] for theirs, name in here.items() if name is not None}
     target = from_pymc(pymc.modelcontext(model), backend=backend)
     return _sample(target, draws, **mine).to_arviz()

@@ -284,6 +284,48 @@ def test_runs_side_by_side(runs, tmp_path):
     assert done.returncode == 2 and "summary.json" in done.stderr
 
 
+def test_an_unsound_run_is_not_told_to_be_more_of_the_same(tmp_path):
+    found = summary(tmp_path / "far", **dict(SMALL, target__kind="gmm", target__dim=10, chains__count=3, chains__ensembles=2))
+    assert found["verdict"] == "unsound"
+    page = (tmp_path / "far" / "report.html").read_text()
+    alarms = {alarm["code"]: alarm["message"] for alarm in found["alarms"]}
+    wanted = re.search(r"set chains.count = (\d+)", alarms["too-few-chains"])[1]
+    advice = re.search(r'<li class="hint">.*?</li>', page, re.S)[0]
+    assert f"about {wanted} (chains.count)" in advice and "halves" not in page
+    # The gravest are marked as such, and coordinates are called as in the table.
+    assert '<dt class="bad"><code>no-round-trip' in page and '<dt class="doubtful"><code>too-few-chains' in page
+    assert re.search(r"have x\[\d\] below", alarms["missed-mode"]), alarms["missed-mode"]
+    assert re.search(r"sum of rejections; λ\(β\) says \d", page)
+
+
+def test_stages_add_up_to_what_the_terminal_says(runs):
+    found = json.loads((runs / "fitted" / "summary.json").read_text())["evaluations"]["target"]
+    page = (runs / "fitted" / "report.html").read_text()
+    chart = re.search(r'<desc id="cost-evaluations-desc">(.*?)</desc>', page)[1]
+    assert sum(int(n.replace(",", "")) for n in re.findall(r"target, [\w, ]+: ([\d,]+)", chart)) == found
+    assert f"{found:,} of the target" in page
+
+
+PAPER = """<script>addEventListener("load", () => {
+  const rows = () => [...document.querySelectorAll(".quantities tbody tr")].filter((row) => row.getBoundingClientRect().height > 0).length;
+  const note = [rows()];
+  for (const event of ["beforeprint", "afterprint"]) { dispatchEvent(new Event(event)); note.push(rows()); }
+  const left = document.createElement("pre");
+  left.id = "note";
+  left.textContent = JSON.stringify(note);
+  document.body.append(left);
+});</script>"""
+
+
+def test_paper_unfolds(tmp_path):
+    summary(tmp_path / "ten", **dict(SMALL, target__kind="normal", target__dim=10, chains__count=3))
+    page = tmp_path / "page.html"
+    page.write_text((tmp_path / "ten" / "report.html").read_text().replace("</body>", PAPER + "</body>"))
+    shown = browse(page, tmp_path, "--dump-dom").stdout
+    # Five rows and one that unfolds the other five.
+    assert json.loads(re.search(r'<pre id="note">(.*?)</pre>', shown, re.S)[1]) == [6, 11, 6]
+
+
 def test_report_of_nothing_is_an_error(tmp_path):
     done = sterna("report", tmp_path)
     assert done.returncode == 2 and str(tmp_path) in done.stderr and "summary.json" in done.stderr

@@ -59,6 +59,21 @@ def test_eighty_columns_need_no_second_lines(run):
     assert not too_long(run[1], 80)
 
 
+@pytest.mark.parametrize("columns", [80, 60])
+def test_numbers_are_never_broken(tmp_path, columns):
+    """Errors of a hundred-thousandth ask for many digits, which a narrow table leaves out."""
+    narrow = ["target.kind=gmm", "target.dim=10", "chains.count=12", "chains.ensembles=4", "schedule.rounds=2", "run.iterations=4000"]
+    done = sterna("run", "--out", tmp_path / "run", *sets(narrow))
+    assert done.returncode == 0, done.stderr
+    said = with_columns(columns, "resume", tmp_path / "run").stdout
+    rows = [line for line in said.splitlines() if re.match(r" x\[\d+\] ", line)]
+    assert len(rows) == 10 and not too_long(said, columns)
+    table = said[said.index(rows[0]) : said.index(rows[-1]) + len(rows[-1])]
+    assert table.splitlines() == rows, table
+    compared = with_columns(columns, "compare", tmp_path / "run", tmp_path / "run", "--out", tmp_path / "two.html").stdout
+    assert len([line for line in compared.splitlines() if line.strip()]) == 5, compared
+
+
 def test_any_width_will_do(run):
     for columns in (0, 1, 5, 25, 70000, -3, "wide"):
         assert with_columns(columns, "targets").returncode == 0

@@ -61,15 +61,20 @@ pub fn targets() {
 pub fn compared(runs: &[Compared]) {
     let [run, verdict, log_z, ess, _, rest @ ..] = HEADER;
     let header: Vec<&str> = [run, verdict, log_z, ess, "evals"].into_iter().chain(rest).collect();
-    let mut rows = table(&header);
-    for run in runs {
-        let mut cells = run.row();
-        // In few characters, so that a line is one in 80 columns.
-        cells[4] = in_short(run.evaluations);
-        rows.add_row(cells);
-    }
-    align_right(&mut rows, 2..HEADER.len());
-    println!("{}", terminal::show(&rows));
+    // Where lines have no room for all, evaluations go first, then barriers and round trips: the page has them.
+    let without = |left_out: &[usize]| {
+        let kept: Vec<usize> = (0..HEADER.len()).filter(|i| !left_out.contains(i)).collect();
+        let mut rows = table(&kept.iter().map(|i| header[*i]).collect::<Vec<_>>());
+        for run in runs {
+            let mut cells = run.row();
+            cells[4] = in_short(run.evaluations);
+            rows.add_row(kept.iter().map(|i| cells[*i].clone()));
+        }
+        align_right(&mut rows, 2..kept.len());
+        rows
+    };
+    let tables = [&[][..], &[4], &[4, 6], &[4, 6, 7]].map(without);
+    println!("{}", terminal::show(&terminal::first_that_fits(tables)));
 }
 
 /// The same for programs.

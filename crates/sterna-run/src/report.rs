@@ -24,7 +24,7 @@ use format::{count, number, percent, with_error};
 use load::Folder;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use verdict::Mood;
+use verdict::{Mood, mood_of};
 pub use view::view;
 
 const PAGE: &str = include_str!("report/page.html");
@@ -181,7 +181,7 @@ fn alarms(summary: &Summary) -> String {
     }
     let only_notes = summary.alarms.iter().all(|alarm| alarm.code.class() == Class::Note);
     let gravest = summary.alarms.iter().map(|alarm| alarm.code.class()).min().unwrap_or(Class::Note);
-    let (mood, heading) = (mood(gravest), if only_notes { "Notes" } else { "Alarms" });
+    let (mood, heading) = (mood_of(gravest).class(), if only_notes { "Notes" } else { "Alarms" });
     let mut out = format!("<section id=\"alarms\" class=\"alarms {mood}\"><h2>{heading}</h2><dl>");
     for alarm in &summary.alarms {
         let (code, message) = (escape(alarm.code.name()), escape(&alarm.message));
@@ -189,21 +189,12 @@ fn alarms(summary: &Summary) -> String {
         let _ = write!(
             out,
             "<dt class=\"{}\"><code>{code}</code> <span>{}</span></dt><dd>{message}{}</dd>",
-            self::mood(class),
+            mood_of(class).class(),
             class.word(),
             what_to_do(&alarm.code)
         );
     }
     out + "</dl></section>"
-}
-
-/// The class of the style sheet for how grave an alarm is.
-fn mood(class: Class) -> &'static str {
-    match class {
-        Class::DoNotUse => Mood::Bad.class(),
-        Class::Doubtful => Mood::Doubtful.class(),
-        Class::Note => Mood::Hint.class(),
-    }
 }
 
 /// What `docs/alarms.md` says would help, folded up.

@@ -54,9 +54,19 @@ impl Figure {
 
     /// As a file of its own: the drawing that is seen first.
     pub fn svg(&self) -> String {
-        let first = self.choice.as_ref().and_then(|choice| choice.panels.get(choice.chosen));
-        let (width, height, content) = first.map_or(&self.chart, |(_, chart)| chart).by_itself();
+        let (width, height, content) = self.first().by_itself();
         standalone_svg(width, height, &content)
+    }
+
+    /// The same with its title and legend.
+    pub fn titled_svg(&self) -> String {
+        let (width, height, content) = self.first().with_legend();
+        standalone_svg(width, height, &content)
+    }
+
+    fn first(&self) -> &Chart {
+        let first = self.choice.as_ref().and_then(|choice| choice.panels.get(choice.chosen));
+        first.map_or(&self.chart, |(_, chart)| chart)
     }
 }
 

@@ -41,6 +41,15 @@ impl Mood {
     }
 }
 
+/// How grave an alarm is, as a mood.
+pub fn mood_of(class: Class) -> Mood {
+    match class {
+        Class::DoNotUse => Mood::Bad,
+        Class::Doubtful => Mood::Doubtful,
+        Class::Note => Mood::Hint,
+    }
+}
+
 /// One of the four sentences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sentence {

@@ -3,7 +3,7 @@
 use super::format::{count, escape, number, with_error};
 use super::load::Folder;
 use super::sections;
-use super::verdict::{self, Mood};
+use super::verdict::{self, Mood, mood_of, three};
 use crate::error::JobError;
 use crate::summary::{Quantity, Summary};
 use std::fmt::Write;
@@ -26,16 +26,21 @@ pub fn view(folder: &Path) -> Result<String, JobError> {
     let mut out = String::from("<div style=\"max-width:60em\">");
     for sentence in std::iter::once(verdict::judgement(summary)).chain(verdict::verdict(summary)) {
         let (colour, sign) = (colour(sentence.mood), sentence.mood.sign());
+        let what = if sentence.mood == Mood::Hint { "What would help most: " } else { "" };
         let (headline, detail) = (escape(&sentence.headline), escape(&sentence.detail));
         let more: String = sentence.more.iter().map(|text| format!("<br>then: {}", escape(text))).collect();
         let _ = write!(
             out,
-            "<p style=\"margin:.3em 0\"><b style=\"color:{colour}\">{sign} {headline}</b><br><small>{detail}{more}</small></p>"
+            "<p style=\"margin:.3em 0\"><b style=\"color:{colour}\">{sign} {what}{headline}</b><br><small>{detail}{more}</small></p>"
         );
     }
     for alarm in &summary.alarms {
         let (code, message) = (escape(alarm.code.name()), escape(&alarm.message));
-        let _ = write!(out, "<p style=\"margin:.3em 0\"><code>{code}</code> {message}</p>");
+        let colour = colour(mood_of(alarm.code.class()));
+        let _ = write!(
+            out,
+            "<p style=\"margin:.3em 0\"><code style=\"color:{colour}\">{code}</code> {message}</p>"
+        );
     }
     out += &table(summary);
     out += "<div style=\"display:flex;flex-wrap:wrap;align-items:flex-start;gap:.5em\">";
@@ -44,7 +49,7 @@ pub fn view(folder: &Path) -> Result<String, JobError> {
         let section = sections.iter().find(|section| section.id == id);
         if let Some((section, figure)) = section.and_then(|section| Some((section, section.figures.first()?)))
         {
-            let (alt, svg) = (escape(section.title), in_address(&figure.svg()));
+            let (alt, svg) = (escape(section.title), in_address(&figure.titled_svg()));
             let _ = write!(out, "<img style=\"{style}\" alt=\"{alt}\" src=\"data:image/svg+xml,{svg}\">");
         }
     }
@@ -81,7 +86,7 @@ fn table(summary: &Summary) -> String {
         return out;
     }
     out += "<table><thead><tr>";
-    for head in ["", "mean", "sd", "5%", "50%", "95%", "error", "ESS bulk", "ESS tail", "R̂"] {
+    for head in ["", "mean", "sd", "5%", "50%", "95%", "MCSE", "ESS bulk", "ESS tail", "R̂"] {
         let _ = write!(out, "<th style=\"{CELL}\">{head}</th>");
     }
     out += "</tr></thead><tbody>";
@@ -89,8 +94,9 @@ fn table(summary: &Summary) -> String {
         let ranks = &row.ranks;
         let _ = write!(out, "<tr><th>{}</th>", escape(&row.name));
         let numbers = [row.mean, row.sd, ranks.q05, ranks.q50, ranks.q95, row.mcse];
-        let sizes = [ranks.ess_bulk.round(), ranks.ess_tail.round(), ranks.r_hat];
-        let cells = numbers.map(|value| row.shown(value)).into_iter().chain(sizes.map(number));
+        let sizes = [ranks.ess_bulk.round(), ranks.ess_tail.round()].map(number);
+        let cells =
+            numbers.map(|value| row.shown(value)).into_iter().chain(sizes).chain([three(ranks.r_hat)]);
         cells.for_each(|cell| _ = write!(out, "<td style=\"{CELL}\">{cell}</td>"));
         out += "</tr>";
     }
@@ -128,6 +134,7 @@ mod tests {
         let html = view(folder.path()).unwrap();
         assert_eq!(html.matches("<img").count(), 3);
         assert!(html.contains("log Z") && !html.contains("<style"), "{html}");
+        assert!(html.contains("What would help most") && html.contains(">MCSE<"), "{html}");
         assert_eq!(in_address("<é>"), "%3C%C3%A9%3E");
     }
 }

@@ -48,14 +48,10 @@ fn seconds(time: &Time) -> Option<Chart> {
 
 fn points(cost: &Cost) -> Option<Chart> {
     let evaluations = &cost.evaluations;
-    let before = match cost.time.clock.collecting_s > 0.0 {
-        true => "target, tuning, collecting",
-        false => "target, tuning",
-    };
     let rows = [
         ("target, trial", evaluations.trial),
         ("target, climbing", evaluations.climbing),
-        (before, evaluations.tuning()),
+        ("target, tuning", evaluations.tuning()),
         ("target, training", evaluations.training),
         ("target, sampling", evaluations.sampling),
         ("target, last look", evaluations.last_look),
@@ -68,7 +64,11 @@ fn points(cost: &Cost) -> Option<Chart> {
         0 => String::new(),
         n => format!(", {} of networks", count(n)),
     };
-    let words = format!("{} of the target{networks}, in all.", count(evaluations.target));
+    let collecting = match cost.time.clock.collecting_s > 0.0 {
+        true => " Samples to train on were collected in tuning's.",
+        false => "",
+    };
+    let words = format!("{} of the target{networks}, in all.{collecting}", count(evaluations.target));
     bars("cost-evaluations", "Evaluations by stage", "points evaluated", &rows, say, Some(words))
 }
 
