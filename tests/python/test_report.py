@@ -291,7 +291,7 @@ def test_an_unsound_run_is_not_told_to_be_more_of_the_same(tmp_path):
     alarms = {alarm["code"]: alarm["message"] for alarm in found["alarms"]}
     wanted = re.search(r"set chains.count = (\d+)", alarms["too-few-chains"])[1]
     advice = re.search(r'<li class="hint">.*?</li>', page, re.S)[0]
-    assert f"about {wanted} (chains.count)" in advice and "halves" not in page
+    assert f"about {wanted} (chains.count)" in advice and "halves" not in advice
     # The gravest are marked as such, and coordinates are called as in the table.
     assert '<dt class="bad"><code>no-round-trip' in page and '<dt class="doubtful"><code>too-few-chains' in page
     assert re.search(r"have x\[\d\] below", alarms["missed-mode"]), alarms["missed-mode"]
