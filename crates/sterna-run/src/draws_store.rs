@@ -13,12 +13,10 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
+use sterna::estimates::most_kept;
 use sterna::records::Draws;
 
 const HEADER: u64 = 16;
-
-/// Draws of a ladder that alarms are judged by.
-const MOST_JUDGED: usize = 1 << 17;
 
 /// Where a piece begins, and which draws it holds.
 #[derive(Clone, Debug)]
@@ -181,9 +179,9 @@ impl StoredDraws {
     }
 
     /// Points, log densities and replicas: what alarms are judged by, and what chemists look at: all draws of a molecule, and of other targets at
-    /// most 2¹⁷, evenly spread.
+    /// most as many as their series keep, evenly spread.
     pub fn judged(&self, problem: &Problem) -> Result<Vec<Draws>, JobError> {
-        let most = if problem.molecule.is_some() { usize::MAX } else { MOST_JUDGED };
+        let most = if problem.molecule.is_some() { usize::MAX } else { most_kept(self.dim) };
         let stride = self.draws().div_ceil(most).max(1);
         let of = |ensemble: usize| {
             let mut out = Draws::default();

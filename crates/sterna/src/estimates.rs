@@ -13,7 +13,7 @@ mod series;
 
 pub use bar::{Bar, bar};
 pub use barrier::{global_barrier, local_barrier, round_trip_rate};
-pub use blocks::{MOST, Series, effective_draws};
+pub use blocks::{Series, effective_draws, most_kept};
 pub use coverage::{Outside, Seen};
 pub use crooks::{Crooks, crooks};
 pub use folded::{FoldedLadder, FoldedWeights};

@@ -5,7 +5,9 @@ use crate::accelerators::MOST_FULL;
 use crate::error::JobError;
 use crate::problem::Problem;
 use crate::references::Components;
+use sterna::estimates::most_kept;
 use sterna::fitted::Covariance as Fitted;
+use sterna::records::LATEST;
 use sterna::run::Settings;
 
 /// GiB that a run may take, where the config does not say.
@@ -13,8 +15,8 @@ pub const USUAL_GIB: f64 = 4.0;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// Draws of which all numbers are kept in memory; of more, block means or an even share.
-const KEPT: u64 = 1 << 17;
+/// Weights of a pair that are kept in memory one by one; more are folded.
+const KEPT: u64 = 2 * LATEST;
 
 /// Iterations of a round of tuning that are kept, where its length is not said by the config but doubles.
 const KEPT_OF_DOUBLING: u64 = 1 << 20;
@@ -74,7 +76,9 @@ fn needs(config: &Config, problem: &Problem, settings: &Settings) -> Vec<Need> {
     let chains = || factor("chains.count", settings.chains as f64, 12.0);
     let ensembles = || factor("chains.ensembles", settings.ensembles as f64, 4.0);
     let dim = || factor("target.dim", problem.dim() as f64, 32.0);
-    let kept = |iterations: u64| factor("run.iterations", iterations.min(KEPT) as f64, 1e5);
+    let kept = |iterations: u64, most: u64| factor("run.iterations", iterations.min(most) as f64, 1e5);
+    // Of more draws there are block means, or an even share.
+    let of_draws = most_kept(problem.dim()) as u64;
     let rows = || vec![chains(), ensembles()];
     let with = |mut factors: Vec<Factor>, more: Factor| {
         factors.push(more);
@@ -103,12 +107,12 @@ fn needs(config: &Config, problem: &Problem, settings: &Settings) -> Vec<Need> {
         Need {
             what: "the weights of all pairs",
             bytes: 24.0,
-            factors: with(rows(), kept(settings.iterations)),
+            factors: with(rows(), kept(settings.iterations, KEPT)),
         },
         Need {
             what: "the draws",
             bytes: 48.0,
-            factors: vec![ensembles(), dim(), kept(settings.iterations / settings.thin.max(1))],
+            factors: vec![ensembles(), dim(), kept(settings.iterations / settings.thin.max(1), of_draws)],
         },
     ];
     if let Some(every) = settings.trajectories {
@@ -209,6 +213,12 @@ mod tests {
             refusal(&[("chains.count", "1000000"), ("run.iterations", "100"), ("run.memory_gib", "90")]),
             None
         );
+        // Of a wide density fewer draws are kept in memory: defaults run it.
+        for dim in ["500", "2000"] {
+            let wide = [("target.kind", "normal"), ("target.dim", dim), ("reference.kind", "fitted")];
+            let usual = [("chains.ensembles", "4"), ("run.iterations", "1048576")];
+            assert_eq!(refusal(&[wide.as_slice(), &usual].concat()), None, "{dim}");
+        }
         assert!(refusal(&[("run.memory_gib", "0")]).unwrap().contains("run.memory_gib = 0 is impossible"));
     }
 }

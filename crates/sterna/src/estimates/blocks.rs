@@ -6,8 +6,27 @@
 use super::series::{effective_sample_size, long_run_variance};
 use serde::{Deserialize, Serialize};
 
-/// Numbers that a series keeps, unless told otherwise.
-pub const MOST: usize = 1 << 17;
+/// Numbers that a series keeps at most.
+const MOST: usize = 1 << 17;
+/// And at least, however many coordinates there are.
+const LEAST: usize = 1 << 12;
+/// In more dimensions than this they keep fewer, together so many of all coordinates where neither bound says otherwise.
+const WIDE: usize = 128;
+const TOGETHER: usize = 1 << 23;
+
+/// Numbers that the series of each of `dim` coordinates keeps: the fewer, the more of them there are, so that a ladder takes no more
+/// memory for them in a thousand dimensions than in a hundred.
+///
+/// ```
+/// use sterna::estimates::most_kept;
+/// assert_eq!([1, 128, 500, 100_000].map(most_kept), [1 << 17, 1 << 17, 1 << 14, 1 << 12]);
+/// ```
+pub fn most_kept(dim: usize) -> usize {
+    if dim <= WIDE {
+        return MOST;
+    }
+    1 << (TOGETHER / dim).clamp(LEAST, MOST).ilog2()
+}
 
 /// A series, or its block means once it is longer than it may be.
 ///

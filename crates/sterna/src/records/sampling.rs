@@ -2,7 +2,7 @@
 
 use super::{Counts, Ladders, MOST_COUNTED};
 use crate::Result;
-use crate::estimates::{FoldedLadder, LadderWeights, MOST, Series};
+use crate::estimates::{FoldedLadder, LadderWeights, Series, most_kept};
 use crate::fitted::Modes;
 use crate::index_process::Legs;
 use crate::iteration::{Recorder, Step};
@@ -113,11 +113,12 @@ impl SamplingRecord {
     pub fn new(ensemble: &crate::Ensemble, iterations: u64, thin: u64) -> Self {
         let copies = ensemble.copies();
         let dim = ensemble.points.x.dim();
+        let most = most_kept(dim);
         let mut record = Self {
             counts: Counts::new(copies, ensemble.chains()),
             draws: vec![Draws::default(); copies],
-            series: vec![Series::new(MOST); copies * dim],
-            heights: vec![Series::new(MOST); copies],
+            series: vec![Series::new(most); copies * dim],
+            heights: vec![Series::new(most); copies],
             modes: None,
             mode_series: Vec::new(),
             folded: Vec::new(),
@@ -138,7 +139,8 @@ impl SamplingRecord {
     /// The same, following the shares of modes where there are several.
     pub(crate) fn with_modes(mut self, modes: Option<Modes>) -> Self {
         let count = modes.as_ref().map_or(0, Modes::count);
-        self.mode_series = vec![Series::new(MOST); self.draws.len() * count];
+        let dim = self.series.len() / self.draws.len();
+        self.mode_series = vec![Series::new(most_kept(dim)); self.draws.len() * count];
         self.modes = modes;
         self
     }
@@ -336,12 +338,12 @@ impl Ladders for SamplingRecord {
             && self
                 .mode_series
                 .iter()
-                .all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)
+                .all(|s| s.is_sound(most_kept(dim)) && s.count() == self.counts.iterations / self.thin)
             && self
                 .series
                 .iter()
                 .chain(&self.heights)
-                .all(|s| s.is_sound(MOST) && s.count() == self.counts.iterations / self.thin)
+                .all(|s| s.is_sound(most_kept(dim)) && s.count() == self.counts.iterations / self.thin)
             && self.folded.len()
                 == if self.counts.iterations < 2 * LATEST { 0 } else { copies * self.legs.count() }
             && self.folded.chunks(self.legs.count()).all(|ladder| {
