@@ -68,6 +68,8 @@ pub struct Evidence<'a> {
     pub unvisited: Option<&'a [Optimum]>,
     /// A tail that draws do not reach, where a last look saw one.
     pub cut_tail: Option<CutTail>,
+    /// Share of the mass that may lie where the target has no answer, where a last look asked.
+    pub unanswered: Option<f64>,
     /// Exact draws of the target, where it can draw.
     pub exact: Option<Batch>,
     /// Standard deviations of the broad normal that a run with a fitted reference began from.
@@ -106,6 +108,7 @@ impl<'a> Evidence<'a> {
             optima: run.optima(),
             unvisited: None,
             cut_tail: None,
+            unanswered: None,
             exact: None,
             given: run.given_anchor().map(|(_, deviation)| deviation),
             unreached: wanted.map(|(until, by)| (until, run.reached(), by)),

@@ -178,9 +178,19 @@ impl Findings<'_> {
         let (exact, said) = (self.exact.clone(), self.said(results));
         let unvisited = self.seen.map(|seen| &seen.unvisited[..]);
         let cut_tail = self.seen.and_then(|seen| seen.cut_tail);
+        let unanswered = self.seen.and_then(|seen| seen.unanswered);
         let name_of = |j: usize| self.name_of(j);
-        let evidence =
-            Evidence { name_of: &name_of, features, looked, exact, said, unvisited, cut_tail, ..evidence };
+        let evidence = Evidence {
+            name_of: &name_of,
+            features,
+            looked,
+            exact,
+            said,
+            unvisited,
+            cut_tail,
+            unanswered,
+            ..evidence
+        };
         let mut alarms = evidence.alarms();
         alarms.extend(self.about.tried.alarms.iter().cloned());
         alarms.extend(alarms::device_replaced(self.run.engine_replaced()));

@@ -6,8 +6,10 @@
 //! And does the density end where the draws do?
 
 mod tails;
+mod unanswered;
 
 pub use tails::CutTail;
+pub use unanswered::unanswered;
 
 use crate::fitted::{Covariance, Found, Further, Mixture, Optimum, Place, Shape, Starts, places};
 use crate::records::Draws;
@@ -76,6 +78,8 @@ pub struct Seen {
     pub unvisited: Vec<Optimum>,
     /// A tail that draws do not reach, though some of the mass should lie there.
     pub cut_tail: Option<CutTail>,
+    /// Share of the mass that may lie where the target has no answer, where somebody [asked](unanswered()).
+    pub unanswered: Option<f64>,
     /// Points at which the target was evaluated.
     pub evaluations: u64,
 }
@@ -128,7 +132,7 @@ impl LastLook<'_> {
         let spent = target.evaluations();
         let tails = Tails { target: &*target, mixture: self.mixture, draws: self.draws, weighty };
         let cut_tail = tails.cut(|| target.evaluations() - spent < budget)?;
-        Ok(Seen { unvisited, cut_tail, evaluations: target.evaluations() })
+        Ok(Seen { unvisited, cut_tail, unanswered: None, evaluations: target.evaluations() })
     }
 
     fn points(&self) -> impl Iterator<Item = (&[f64], f64)> {

@@ -2,6 +2,9 @@
 
 use super::Evidence;
 
+/// Of less than this share of the mass nobody misses anything.
+const LOST: f64 = 1e-3;
+
 /// Draws that go so much farther than what a run began from …
 const FAR: f64 = 1e6;
 /// … and are worth fewer than so many hardly came back.
@@ -27,14 +30,24 @@ impl Evidence<'_> {
         ))
     }
 
-    /// Proposals at which there was no density.
+    /// Proposals at which there was no density; far ones, where it had all but vanished before, are left alone.
     pub(super) fn bad_density(&self) -> Option<String> {
         let (count, first) = &self.results.bad;
         let first = first.as_ref()?;
+        let are_numbers = first.point.iter().all(|x| x.is_finite());
+        if are_numbers && self.unanswered.is_some_and(|lost| lost < LOST) {
+            return None;
+        }
+        let lost = self.unanswered.map_or_else(String::new, |lost| match lost < 0.5 {
+            true => {
+                format!("; by steps from the draws, about {:.1}% of the mass may lie there", 100.0 * lost)
+            }
+            false => "; by steps from the draws, half of the mass or more may lie there".into(),
+        });
         // A point of many coordinates is in summary.json.
         let shown: Vec<String> = first.point.iter().take(8).map(|x| format!("{x}")).collect();
         let more = if first.point.len() > 8 { ", …" } else { "" };
-        if first.point.iter().any(|x| !x.is_finite()) {
+        if !are_numbers {
             return Some(format!(
                 "{count} proposals led to points that are no numbers, or where the target answered NaN or +inf, and were \
                  rejected; the first in iteration {}, on chain {}, replica {}: the score is no number somewhere, which \
@@ -45,8 +58,7 @@ impl Evidence<'_> {
         if let Some(said) = &self.said {
             return Some(format!(
                 "the model threw an exception at {count} proposals, which were rejected; the first in iteration {}, on chain {}, \
-                 replica {}, at [{}{more}]: {said}; a few where parameters are extreme do no harm, many mean that it is not \
-                 defined where its draws want to go",
+                 replica {}, at [{}{more}]: {said}{lost}: a model is to be defined where its draws want to go",
                 first.iteration,
                 first.chain,
                 first.replica,
@@ -55,7 +67,7 @@ impl Evidence<'_> {
         }
         Some(format!(
             "the target answered NaN or +inf at {count} proposals, which were rejected; the first in iteration {}, on \
-             chain {}, replica {}, at [{}{more}]; mend the density there, or answer -inf where it vanishes",
+             chain {}, replica {}, at [{}{more}]{lost}; mend the density there, or answer -inf where it vanishes",
             first.iteration,
             first.chain,
             first.replica,

@@ -226,6 +226,22 @@ fn scores_that_are_no_numbers_are_told() {
     assert!((z.bar - std::f64::consts::TAU.ln()).abs() < 1e-9 + 4.0 * z.standard_error, "{z:?}");
 }
 
+/// Where the density has all but vanished nobody misses an answer; where it has not, somebody does.
+#[test]
+fn answers_are_missed_where_mass_may_lie() {
+    fn beyond<const BOUND: i32>(x: &[f64], score: &mut [f64]) -> f64 {
+        score.iter_mut().zip(x).for_each(|(s, x)| *s = -x);
+        if x[0].abs() > f64::from(BOUND) { f64::NAN } else { -0.5 * x.iter().map(|x| x * x).sum::<f64>() }
+    }
+    // The anchor is far wider than the density, and its draws come there.
+    let wide = [("reference.scale", "30")];
+    let far = run(Density { dim: 2, log_density: beyond::<6> }, &wide).unwrap();
+    assert!(far.moves.bad_densities.count > 0 && far.verdict == Verdict::Sound, "{:?}", far.alarms);
+    let near = run(Density { dim: 2, log_density: beyond::<2> }, &wide).unwrap();
+    let alarm = near.alarms.iter().find(|alarm| alarm.code == Code::BadDensity).expect("an alarm");
+    assert!(alarm.message.contains("% of the mass may lie there"), "{alarm:?}");
+}
+
 #[test]
 fn a_density_that_panics_loses_nothing() {
     let panics = |x: &[f64], score: &mut [f64]| {

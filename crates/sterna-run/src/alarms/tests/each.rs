@@ -24,10 +24,14 @@ fn of(change: impl Fn(&mut Results)) -> (Vec<String>, Vec<String>) {
 
 fn raised_and_silent(code: &Code) -> (Vec<String>, Vec<String>) {
     match code {
-        Code::BadDensity => of(|r| {
+        Code::BadDensity => {
             let point = BadPoint { iteration: 7, chain: 3, replica: 11, point: vec![1.5] };
-            r.bad = (2, Some(point));
-        }),
+            let results = Results { bad: (2, Some(point)), ..healthy() };
+            let with = |lost| codes_with(&results, &[0.5, 0.5], |e| e.unanswered = lost);
+            // Where nobody looked it stands too.
+            assert_eq!(with(None), with(Some(0.02)));
+            (with(Some(0.02)), with(Some(1e-4)))
+        }
         Code::StarvingPair => of(|r| r.rejection_rates[1] = 0.97),
         Code::TooFewChains => of(|r| {
             r.local_barrier = vec![(0.0, 4.5), (0.5, 4.5), (1.0, 4.5)];
