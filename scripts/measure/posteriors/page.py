@@ -18,8 +18,9 @@ program's own choice. Made by one command, which goes on where it was stopped:
 
 Evaluations are all of a run: climbs, fits, tuning, burn-in, sampling; those of NUTS are its leapfrog steps, warm-up
 counted once. ESS is the smallest bulk ESS over all parameters, by one function for both. Means, standard deviations and
-the share of draws below the 5, 50 and 95 % quantiles are held against 10,000 draws of the database; a standard
-deviation says little of K_m of one_comp_mm_elim_abs, whose tail is that of a Cauchy prior. Any single cell is repeated
+the share of draws below the 5, 50 and 95 % quantiles are held against 10,000 draws of the database; K_m of
+one_comp_mm_elim_abs has no standard deviation: where it is large the data know V_m/K_m alone, two Cauchy priors are left, and
+its density falls as K_m⁻³, so that any number of draws has whatever deviation its few largest give it. Any single cell is repeated
 by the command at the end of its table, with its own name: `GROUP/NAME/GOAL/SEED`. Evaluations do not depend on the
 machine; processor seconds do, are of one thread, and are not to be compared where cells were measured at other times.
 """
@@ -216,7 +217,8 @@ def of_calibration(results, docs):
     words = """## Is the error of log Z what it says?
 
 z is the error of log Z in its own standard error, over seeds, on targets whose log Z is known. These are the paper's,
-whose default is its reference N(0, I); here they are run as a user's target is, by `reference.kind=fitted`.
+whose default is its reference N(0, I); here they are run as a user's target is, by `reference.kind=fitted`
+(many-well to ESS 100). The sd of 40 z-scores of normals lies within 0.8 to 1.25 but for 5 % of the times.
 """
     image = '<img src="posteriors/calibration.svg" alt="z-scores of log Z, target by target: the numbers of the table">\n'
     parts = [words, image, table(heads, rows), f"`{COMMAND} --cell calibration/funnel/1000/1`\n"]
