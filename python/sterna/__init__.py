@@ -19,6 +19,7 @@ from ._core import ConfigError, RunError, __version__
 from ._jax import from_jax, from_torch
 from ._openmm import from_openmm
 from ._pymc import from_pymc
+from ._ranks import rank, ranks
 from ._run import Run
 from ._sample import load, resume, sample
 from ._target import (
@@ -50,6 +51,8 @@ __all__ = [
     "from_torch",
     "load",
     "numba_signature",
+    "rank",
+    "ranks",
     "resume",
     "sample",
     "targets",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._core import ConfigError, Handle, RunError
 from ._progress import Bar
+from ._ranks import rank
 from ._target import Target, _note
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Run:
 
     def _follow(self) -> Run:
         """To the end, with a bar. Ctrl-C stops after the present block of iterations; a second one leaves at once."""
-        handle, bar = self._active(), Bar(self._bar)
+        handle, bar = self._active(), Bar(self._bar and rank() == 0)
         if handle is None:
             return self
         try:
@@ -340,7 +341,7 @@ class Run:
     def _remember(self) -> None:
         """What ArviZ is to know of axes goes into the folder, for those who load it."""
         target = self._target
-        if target is not None and target.dims and self._folder.exists():
+        if target is not None and target.dims and self._folder.exists() and rank() == 0:
             coords = {name: [_plain(value) for value in values] for name, values in target.coords.items()}
             about = {"coords": coords, "dims": {name: list(axes) for name, axes in target.dims.items()}}
             (self._folder / ABOUT).write_text(json.dumps(about), encoding="utf-8")

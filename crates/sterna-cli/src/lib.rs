@@ -392,7 +392,8 @@ fn pairs<'a>(overrides: &'a [String], example: &str) -> Result<Vec<(&'a str, &'a
     overrides.iter().map(pair).collect()
 }
 
-fn run(arguments: &RunArgs, ranks: &Ranks, voice: Voice) -> Result<Verdict, JobError> {
+fn run(arguments: &RunArgs, ranks: &Ranks, given: Voice) -> Result<Verdict, JobError> {
+    let voice = ranks.voice(given);
     let demo = arguments.config.is_none() && arguments.overrides.is_empty();
     let overrides = pairs(&arguments.overrides, "chains.count=10")?;
     let mut config = match &arguments.config {
@@ -402,7 +403,7 @@ fn run(arguments: &RunArgs, ranks: &Ranks, voice: Voice) -> Result<Verdict, JobE
     };
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.threads = arguments.threads.unwrap_or(config.threads);
-    let folder = arguments.out.clone().unwrap_or_else(|| job::default_folder(&config));
+    let folder = ranks.folder(arguments.out.clone().unwrap_or_else(|| job::default_folder(&config)))?;
     if demo && !voice.json && !voice.quiet {
         print::demo_introduction(&config);
     }
@@ -413,15 +414,15 @@ fn run(arguments: &RunArgs, ranks: &Ranks, voice: Voice) -> Result<Verdict, JobE
     if let Some(note) = ranks.note(config.chains.ensembles, chains).filter(|_| !voice.quiet) {
         eprintln!("note: {note}");
     }
-    let mut bar = Bar::among(voice.quiet, ranks, &folder);
+    let mut bar = Bar::among(given.quiet, ranks, &folder);
     let problem = config.problem()?.among(ranks.exchange.clone());
     let summary = Job::new(problem, config, &folder)?.run(&mut bar);
     bar.finish();
-    show(summary?, folder, voice)
+    show(summary?, folder, ranks.voice(given))
 }
 
-fn resume(arguments: &ResumeArgs, ranks: &Ranks, voice: Voice) -> Result<Verdict, JobError> {
-    if !sterna_run::checkpoint::has_begun(&arguments.folder) {
+fn resume(arguments: &ResumeArgs, ranks: &Ranks, given: Voice) -> Result<Verdict, JobError> {
+    if ranks.is_first() && !sterna_run::checkpoint::has_begun(&arguments.folder) {
         let folder = arguments.folder.display();
         return Err(JobError::Config(format!(
             "{folder} holds no run; begin one with: sterna run my.toml --out {folder}"
@@ -433,11 +434,10 @@ fn resume(arguments: &ResumeArgs, ranks: &Ranks, voice: Voice) -> Result<Verdict
         threads: arguments.threads,
     };
     let folder = &arguments.folder;
-    let mut bar = Bar::among(voice.quiet, ranks, folder);
-    let summary =
-        Job::resume(job::problem_in(folder)?.among(ranks.exchange.clone()), folder, &changes)?.run(&mut bar);
+    let mut bar = Bar::among(given.quiet, ranks, folder);
+    let summary = Job::resume_config(folder, ranks.exchange.clone(), &changes)?.run(&mut bar);
     bar.finish();
-    show(summary?, arguments.folder.clone(), voice)
+    show(summary?, folder.clone(), ranks.voice(given))
 }
 
 /// The goals of a run that goes on, where they are to be others.

@@ -81,12 +81,17 @@ impl Bar {
         });
     }
 
+    /// Whether it is for this rank to say something.
+    fn speaks(&self) -> bool {
+        !self.silent && self.ranks.as_ref().is_none_or(Ranks::is_first)
+    }
+
     fn say(&mut self, text: impl FnOnce() -> String) {
         if let Some(bar) = &self.bar {
             // Two for the sign before it.
             bar.set_message(fitting(text(), usize::from(terminal::width()).saturating_sub(2)));
             bar.tick();
-        } else if !self.silent && self.last_line.elapsed() >= Duration::from_secs(5) {
+        } else if self.speaks() && self.last_line.elapsed() >= Duration::from_secs(5) {
             self.last_line = Instant::now();
             eprintln!("{}", text());
         }
@@ -110,6 +115,12 @@ fn line() -> ProgressBar {
 }
 
 impl Observer for Bar {
+    fn note(&mut self, text: &str) {
+        if self.speaks() {
+            eprintln!("note: {text}");
+        }
+    }
+
     fn progress(&mut self, progress: &Progress) {
         if let Some(snapshot) = self.clock.snapshot(progress) {
             self.show(&snapshot);

@@ -2,7 +2,7 @@
 
 use crate::Voice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ pub struct Ranks {
     world: Option<Arc<sterna_mpi::World>>,
 }
 
-/// Does something on all ranks; the first one says what it came to.
+/// Does something on all ranks; the first one says what it came to, whichever that is by then.
 pub fn on_all<T>(
     voice: Voice,
     work: impl FnOnce(&Ranks, Voice) -> Result<T, JobError>,
@@ -29,11 +29,7 @@ pub fn on_all<T>(
         Ok(ranks) => ranks,
         Err(error) => return told(Err(error)),
     };
-    let own = match ranks.is_first() {
-        true => voice,
-        false => Voice { quiet: true, json: false },
-    };
-    let outcome = catch_unwind(AssertUnwindSafe(|| work(&ranks, own)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(&ranks, voice)));
     let outcome = outcome.unwrap_or_else(|_| Err(JobError::Panicked("see above".into())));
     if let Err(error) = &outcome {
         ranks.exchange.fail(&format!("{}: {error}", ranks.exchange.name()));
@@ -78,6 +74,21 @@ impl Ranks {
         self.exchange.rank() == 0
     }
 
+    /// How much this rank says now.
+    pub fn voice(&self, voice: Voice) -> Voice {
+        match self.is_first() {
+            true => voice,
+            false => Voice { quiet: true, json: false },
+        }
+    }
+
+    /// Of several folders that of the first rank, whose name may hold the time.
+    pub fn folder(&self, own: PathBuf) -> Result<PathBuf, JobError> {
+        let said = self.exchange.hear_first(own.to_str().unwrap_or_default().as_bytes())?;
+        let said = String::from_utf8_lossy(&said);
+        Ok(if said.is_empty() { own } else { PathBuf::from(&*said) })
+    }
+
     /// What should be known of their number, where there is something. How many chains a ladder has may be found later.
     pub fn note(&self, ladders: usize, chains: Option<usize>) -> Option<String> {
         let (ranks, rows) = (self.exchange.ranks(), ladders.saturating_mul(chains?));
@@ -94,9 +105,7 @@ impl Ranks {
 impl Ranks {
     /// Speaks with the others where a launcher started several; alone, MPI is not even begun.
     fn start() -> Result<Self, JobError> {
-        let launchers =
-            ["OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "PMI_FD", "SLURM_STEP_NUM_TASKS"];
-        if !launchers.iter().any(|name| variable(name).is_some()) {
+        if !sterna_mpi::World::is_launched() {
             return Ok(Self::alone());
         }
         let world = Arc::new(sterna_mpi::World::start()?);
@@ -112,11 +121,12 @@ impl Ranks {
         self.world.as_ref().is_none_or(|world| world.speaks())
     }
 
-    /// Where a rank on this machine has died, the launcher ends all others within a second: one of them says so, and how to go on.
+    /// Where a rank on this machine has died, the launcher ends all others within a second, unless they survive it: one of them says so, and
+    /// how to go on.
     pub fn mind_the_fallen(&self, folder: &Path) {
         let Some(world) = &self.world else { return };
         let fallen = world.fallen();
-        if fallen.is_empty() {
+        if fallen.is_empty() || world.survives() {
             return;
         }
         if world.speaks() {
@@ -143,9 +153,7 @@ impl Ranks {
 impl Ranks {
     /// There is but one; several would each take the folder for theirs.
     fn start() -> Result<Self, JobError> {
-        let several =
-            |name: &str| variable(name).and_then(|size| size.parse().ok()).is_some_and(|size: u64| size > 1);
-        if several("OMPI_COMM_WORLD_SIZE") || several("MPI_LOCALNRANKS") {
+        if sterna_run::ranks::are_several() {
             return Err(JobError::Config(
                 "mpirun started several processes, but this program was built without MPI: cargo install it with --features mpi".into(),
             ));
@@ -164,12 +172,4 @@ impl Ranks {
     pub fn mind_the_fallen(&self, _: &Path) {}
 
     fn end(&self, _: bool) {}
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a launcher tells its processes so, and how many there are changes no result"
-)]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }

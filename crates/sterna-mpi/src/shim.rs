@@ -32,6 +32,13 @@ mod c {
         pub fn sterna_mpi_tell(to: c_int, kind: c_int, bytes: *const c_void, size: c_int) -> c_int;
         pub fn sterna_mpi_next(waits: c_int, from: *mut c_int, kind: *mut c_int, size: *mut c_int) -> c_int;
         pub fn sterna_mpi_hear(from: c_int, kind: c_int, bytes: *mut c_void, size: c_int) -> c_int;
+        pub safe fn sterna_mpi_survives() -> c_int;
+        pub fn sterna_mpi_regroup(
+            lost: c_int,
+            regrouped: *mut c_int,
+            rank: *mut c_int,
+            ranks: *mut c_int,
+        ) -> c_int;
         pub fn sterna_mpi_end(failed: c_int);
         pub fn sterna_mpi_abort(code: c_int);
     }
@@ -39,7 +46,7 @@ mod c {
 
 /// Why a call of MPI came to nothing.
 pub enum Fault {
-    /// A rank on this machine is gone.
+    /// A rank is gone.
     Fallen,
     /// What MPI says.
     Said(String),
@@ -59,6 +66,7 @@ fn checked(code: c_int) -> Result<(), Fault> {
         0 => Ok(()),
         -1 => Err(Fault::Fallen),
         -2 => Err(Fault::Said("no memory is left for a message".into())),
+        -3 => Err(Fault::Said("a message to a rank that is gone comes to no end".into())),
         // SAFETY: at most ROOM bytes are written, the last of them 0.
         code => Err(Fault::Said(text(|out, room| unsafe { c::sterna_mpi_meaning(code, out, room) }))),
     }
@@ -94,8 +102,8 @@ pub fn cores() -> [u64; 16] {
 }
 
 /// Waits end when one of these processes is gone.
-pub fn watch(processes: &'static [i64]) {
-    // SAFETY: they stay in memory for ever.
+pub fn watch(processes: &[i64]) {
+    // SAFETY: they are copied before the call returns.
     unsafe { c::sterna_mpi_watch(processes.as_ptr(), size(processes.len())) }
 }
 
@@ -173,6 +181,19 @@ pub fn hear(waits: bool) -> Result<Option<(usize, Told, Vec<u8>)>, Fault> {
     checked(unsafe { c::sterna_mpi_hear(from, kind, bytes.as_mut_ptr().cast(), length) })?;
     let told = if kind == Told::Words as c_int { Told::Words } else { Told::Warning };
     Ok(Some((rank, told, bytes)))
+}
+
+/// Whether ranks that are left may go on without those that die.
+pub fn survives() -> bool {
+    c::sterna_mpi_survives() != 0
+}
+
+/// Those that are left go on without the dead, if any of them has `lost` one: this rank's new number, and how many there are now.
+pub fn regroup(lost: bool) -> Result<Option<(usize, usize)>, Fault> {
+    let (mut regrouped, mut rank, mut ranks) = (0, 0, 0);
+    // SAFETY: all are written before the call returns, but for the last two where nobody died.
+    checked(unsafe { c::sterna_mpi_regroup(c_int::from(lost), &mut regrouped, &mut rank, &mut ranks) })?;
+    Ok((regrouped != 0).then_some((rank as usize, ranks as usize)))
 }
 
 pub fn end(failed: bool) {

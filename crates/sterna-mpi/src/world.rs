@@ -1,7 +1,7 @@
 //! All ranks that a launcher started, as an [`Exchange`].
 
 use crate::shim::{self, Fault, Receives, Told};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use sterna::exchange::Exchange;
 use sterna::{Error, Result};
 
@@ -10,28 +10,36 @@ use sterna::{Error, Result};
 /// Every exchange begins with a few bytes from each rank, so that one that fails can say so wherever the others are: see
 /// [`fail`](Exchange::fail).
 pub struct World {
+    state: Mutex<State>,
+    group: RwLock<Group>,
+}
+
+/// This rank among those there are.
+#[derive(Clone)]
+struct Group {
     rank: usize,
     /// Where each rank is.
     places: Vec<Place>,
-    state: Mutex<State>,
 }
 
 /// Where a rank is: its process, the cores that this may use, and its machine.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 struct Place {
     process: i64,
     cores: String,
     host: String,
 }
 
-/// Whether ranks still speak with each other.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Whether ranks still speak with each other, and if not, why.
+#[derive(Clone, PartialEq, Eq)]
 enum State {
     Open,
     /// One has failed, and all know it.
-    Closed,
+    Closed(String),
     /// One is gone.
-    Lost,
+    Bereft(String),
+    /// What they say makes no sense.
+    Lost(String),
 }
 
 /// What an exchange is.
@@ -41,6 +49,7 @@ enum Kind {
     GatherToFirst,
     HearFirst,
     Fail,
+    Leave,
 }
 
 /// Bytes that one call of MPI moves at most.
@@ -52,19 +61,36 @@ impl World {
     /// # Errors
     /// If MPI cannot begin.
     pub fn start() -> Result<Self> {
-        let failed = |fault| match fault {
+        let (rank, ranks) = shim::start().map_err(|fault| match fault {
             Fault::Said(text) => Error::Elsewhere(format!("MPI does not begin: {text}")),
             Fault::Fallen => Error::Elsewhere("MPI does not begin: a rank is gone".into()),
-        };
-        let (rank, ranks) = shim::start().map_err(failed)?;
-        let unknown = (0..ranks).map(|_| Place::default()).collect();
-        let mut world = Self { rank, places: unknown, state: Mutex::new(State::Open) };
+        })?;
+        let world = Self { state: Mutex::new(State::Open), group: RwLock::new(Group::unknown(rank, ranks)) };
+        world.introduce()?;
+        Ok(world)
+    }
+
+    /// Whether a launcher started this process as one of several, or may have.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "launchers tell their processes so, and how many there are changes no result"
+    )]
+    pub fn is_launched() -> bool {
+        let said_by =
+            ["OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "PMI_FD", "SLURM_STEP_NUM_TASKS"];
+        said_by.iter().any(|name| std::env::var_os(name).is_some())
+    }
+
+    /// All ranks hear where each of them is.
+    fn introduce(&self) -> Result<()> {
         let cores: String = shim::cores().iter().map(|word| format!("{word:x}.")).collect();
         let own = format!("{} {cores} {}", std::process::id(), shim::host());
-        world.places = world.gather(own.as_bytes())?.iter().map(|said| Place::read(said)).collect();
-        let neighbours: Vec<i64> = world.neighbour_ranks().map(|rank| world.places[rank].process).collect();
-        shim::watch(neighbours.leak());
-        Ok(world)
+        let places = self.gather(own.as_bytes())?.iter().map(|said| Place::read(said)).collect();
+        let group = Group { places, ..Group::unknown(self.rank(), 0) };
+        let processes: Vec<i64> = group.neighbours().map(|rank| group.places[rank].process).collect();
+        shim::watch(&processes);
+        *self.group.write().unwrap_or_else(PoisonError::into_inner) = group;
+        Ok(())
     }
 
     /// Whether a signal that launchers pass on, SIGUSR1, has asked this rank to stop.
@@ -72,39 +98,48 @@ impl World {
         shim::is_asked_to_stop()
     }
 
-    /// The ranks on this machine.
-    fn neighbour_ranks(&self) -> impl Iterator<Item = usize> {
-        let here = &self.places[self.rank].host;
-        (0..self.places.len()).filter(move |rank| self.places[*rank].host == *here)
+    /// Whether ranks that are left go on without those that die, as the launcher was asked to allow.
+    pub fn survives(&self) -> bool {
+        shim::survives()
+    }
+
+    fn group(&self) -> RwLockReadGuard<'_, Group> {
+        self.group.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Names of the ranks on this machine that are gone.
     pub fn fallen(&self) -> Vec<String> {
-        let gone = self.neighbour_ranks().filter(|rank| shim::is_gone(self.places[*rank].process));
-        gone.map(|rank| self.name_of(rank)).collect()
+        let group = self.group();
+        group.neighbours().filter(|rank| group.is_gone(*rank)).map(|rank| group.name_of(rank)).collect()
     }
 
     /// Whether it is this rank that tells people what happened: the first one, or where a rank on this machine is gone, the first of
     /// those that are left here.
     pub fn speaks(&self) -> bool {
-        let left = |rank: &usize| !shim::is_gone(self.places[*rank].process);
-        match self.fallen().is_empty() {
-            true => self.rank == 0,
-            false => self.neighbour_ranks().find(left) == Some(self.rank),
+        let group = self.group();
+        match group.neighbours().any(|rank| group.is_gone(rank)) {
+            false => group.rank == 0,
+            true => group.neighbours().find(|rank| !group.is_gone(*rank)) == Some(group.rank),
         }
     }
 
-    fn name_of(&self, rank: usize) -> String {
-        format!("rank {rank} on {}", self.places[rank].host)
+    /// Before the last call, where ranks may end by themselves: whether all of them do.
+    ///
+    /// # Errors
+    /// If others go on.
+    pub fn leave(&self) -> Result<()> {
+        self.exchange(|state| match state {
+            State::Open => self.begin(Kind::Leave, &[], state).map(drop),
+            State::Closed(_) | State::Bereft(_) | State::Lost(_) => Ok(()),
+        })
     }
 
     /// The last call: all ranks end together, or at once where one is gone.
     pub fn end(&self, code: u8) {
-        let state = self.state.lock().map_or(State::Lost, |state| *state);
-        match state {
-            State::Open => shim::end(false),
-            State::Closed => shim::end(true),
-            State::Lost => shim::abort(i32::from(code.max(1))),
+        match self.state.lock().as_deref() {
+            Ok(State::Open) => shim::end(false),
+            Ok(State::Closed(_)) => shim::end(true),
+            Ok(State::Bereft(_) | State::Lost(_)) | Err(_) => shim::abort(i32::from(code.max(1))),
         }
     }
 
@@ -112,7 +147,7 @@ impl World {
     fn begin(&self, kind: Kind, own: &[u8], state: &mut State) -> Result<Vec<usize>> {
         state.check()?;
         let header: Vec<u8> = [kind as u64, own.len() as u64].iter().flat_map(|n| n.to_le_bytes()).collect();
-        let all = shim::all(&header, self.places.len()).map_err(|fault| self.lost(fault, state))?;
+        let all = shim::all(&header, self.ranks()).map_err(|fault| self.lost(fault, state))?;
         let numbers: Vec<u64> = all
             .chunks_exact(8)
             .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
@@ -124,22 +159,24 @@ impl World {
         }
         let failed = || kinds().map(|other| *other == Kind::Fail as u64);
         if !failed().any(|failed| failed) {
-            *state = State::Lost;
-            return Err(Error::Elsewhere(
-                "ranks are out of step: do all of them run the same program?".into(),
-            ));
+            let left = kinds().position(|other| *other == Kind::Leave as u64);
+            *state = State::Lost(match left {
+                Some(rank) => format!("{} has ended, but others go on", self.group().name_of(rank)),
+                None => "ranks are out of step: do all of them run the same program?".into(),
+            });
+            return Err(state.why());
         }
         // Only those that have failed say something more.
         let sizes: Vec<usize> =
             failed().zip(&sizes).map(|(failed, size)| if failed { *size } else { 0 }).collect();
         let own = if kind == Kind::Fail { own } else { &[] };
         let all = self.pieces(own, &sizes, Receives::AsAll, state)?;
-        *state = State::Closed;
         let text = all
             .iter()
             .find(|text| !text.is_empty())
             .map_or(Default::default(), |text| String::from_utf8_lossy(text));
-        Err(Error::Elsewhere(text.into_owned()))
+        *state = State::Closed(text.into_owned());
+        Err(state.why())
     }
 
     /// What each rank says, in pieces that MPI can count.
@@ -150,7 +187,7 @@ impl World {
         receives: Receives,
         state: &mut State,
     ) -> Result<Vec<Vec<u8>>> {
-        let piece = PIECE / self.places.len();
+        let piece = PIECE / sizes.len();
         let longest = sizes.iter().copied().max().unwrap_or(0);
         let mut all: Vec<Vec<u8>> = vec![Vec::new(); sizes.len()];
         for begin in (0..longest).step_by(piece) {
@@ -169,11 +206,11 @@ impl World {
     }
 
     fn lost(&self, fault: Fault, state: &mut State) -> Error {
-        *state = State::Lost;
-        match fault {
-            Fault::Fallen => Error::Elsewhere(format!("{} has died", self.fallen().join(", "))),
-            Fault::Said(text) => Error::Elsewhere(format!("MPI failed: {text}")),
-        }
+        *state = match fault {
+            Fault::Fallen => State::Bereft(have_died(&self.fallen())),
+            Fault::Said(text) => State::Lost(format!("MPI failed: {text}")),
+        };
+        state.why()
     }
 
     /// One exchange at a time.
@@ -184,12 +221,53 @@ impl World {
 
 impl State {
     /// Whether ranks still speak.
-    fn check(self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         match self {
             Self::Open => Ok(()),
-            Self::Closed => Err(Error::Elsewhere("another rank has failed".into())),
-            Self::Lost => Err(Error::Elsewhere("another rank is gone".into())),
+            _ => Err(self.why()),
         }
+    }
+
+    /// Why they do not.
+    fn why(&self) -> Error {
+        match self {
+            Self::Open => Error::Elsewhere(String::new()),
+            Self::Closed(why) | Self::Bereft(why) | Self::Lost(why) => Error::Elsewhere(why.clone()),
+        }
+    }
+
+    fn is_bereft(&self) -> bool {
+        matches!(self, Self::Bereft(_))
+    }
+}
+
+/// That they have; on other machines it may not be known who.
+fn have_died(names: &[String]) -> String {
+    match names {
+        [] => "a rank on another machine has died".into(),
+        [name] => format!("{name} has died"),
+        names => format!("{} have died", names.join(", ")),
+    }
+}
+
+impl Group {
+    /// Before anybody has said where it is.
+    fn unknown(rank: usize, ranks: usize) -> Self {
+        Self { rank, places: vec![Place::default(); ranks] }
+    }
+
+    /// The ranks on this machine.
+    fn neighbours(&self) -> impl Iterator<Item = usize> + use<'_> {
+        let here = &self.places[self.rank].host;
+        (0..self.places.len()).filter(move |rank| self.places[*rank].host == *here)
+    }
+
+    fn is_gone(&self, rank: usize) -> bool {
+        shim::is_gone(self.places[rank].process)
+    }
+
+    fn name_of(&self, rank: usize) -> String {
+        format!("rank {rank} on {}", self.places[rank].host)
     }
 }
 
@@ -205,11 +283,11 @@ impl Place {
 
 impl Exchange for World {
     fn rank(&self) -> usize {
-        self.rank
+        self.group().rank
     }
 
     fn ranks(&self) -> usize {
-        self.places.len()
+        self.group().places.len()
     }
 
     fn gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
@@ -222,7 +300,7 @@ impl Exchange for World {
     fn gather_to_first(&self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.exchange(|state| {
             let sizes = self.begin(Kind::GatherToFirst, own, state)?;
-            let receives = if self.rank == 0 { Receives::AsFirst } else { Receives::Nothing };
+            let receives = if self.rank() == 0 { Receives::AsFirst } else { Receives::Nothing };
             self.pieces(own, &sizes, receives, state)
         })
     }
@@ -230,7 +308,7 @@ impl Exchange for World {
     fn hear_first(&self, own: &[u8]) -> Result<Vec<u8>> {
         self.exchange(|state| {
             let size = self.begin(Kind::HearFirst, own, state)?[0];
-            let mut words = if self.rank == 0 { own.to_vec() } else { vec![0; size] };
+            let mut words = if self.rank() == 0 { own.to_vec() } else { vec![0; size] };
             words
                 .chunks_mut(PIECE)
                 .try_for_each(shim::from_first)
@@ -240,7 +318,8 @@ impl Exchange for World {
     }
 
     fn name(&self) -> String {
-        self.name_of(self.rank)
+        let group = self.group();
+        group.name_of(group.rank)
     }
 
     fn tell(&self, to: usize, words: &[u8]) -> Result<()> {
@@ -272,12 +351,48 @@ impl Exchange for World {
 
     fn fail(&self, why: &str) {
         // Whoever waits for a word of this rank alone would not come to what all are told.
-        (0..self.ranks()).filter(|rank| *rank != self.rank).for_each(|rank| self.warn(rank, why));
+        let own = self.rank();
+        (0..self.ranks()).filter(|rank| *rank != own).for_each(|rank| self.warn(rank, why));
         let _ = self.exchange(|state| self.begin(Kind::Fail, why.as_bytes(), state));
     }
 
     fn neighbours(&self) -> usize {
-        let ours = &self.places[self.rank].cores;
-        self.neighbour_ranks().filter(|rank| self.places[*rank].cores == *ours).count()
+        let group = self.group();
+        let ours = &group.places[group.rank].cores;
+        group.neighbours().filter(|rank| group.places[*rank].cores == *ours).count()
+    }
+
+    fn place_here(&self) -> usize {
+        let group = self.group();
+        group.neighbours().take_while(|rank| *rank < group.rank).count()
+    }
+
+    fn is_bereft(&self) -> bool {
+        self.survives() && self.state.lock().is_ok_and(|state| state.is_bereft())
+    }
+
+    fn regroup(&self) -> Result<Option<String>> {
+        if !self.survives() {
+            return Ok(None);
+        }
+        let before = self.group().clone();
+        loop {
+            {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let now = shim::regroup(state.is_bereft()).map_err(|fault| self.lost(fault, &mut state))?;
+                let Some((rank, ranks)) = now else { return Ok(None) };
+                *state = State::Open;
+                *self.group.write().unwrap_or_else(PoisonError::into_inner) = Group::unknown(rank, ranks);
+            }
+            match self.introduce() {
+                // One more has died.
+                Err(_) if self.is_bereft() => {}
+                Err(error) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        let gone =
+            (0..before.places.len()).filter(|rank| !self.group().places.contains(&before.places[*rank]));
+        Ok(Some(have_died(&gone.map(|rank| before.name_of(rank)).collect::<Vec<_>>())))
     }
 }

@@ -23,7 +23,7 @@ pub enum Compute {
     /// On this machine's cores.
     #[default]
     Cpu,
-    /// On the first NVIDIA GPU.
+    /// On an NVIDIA GPU: training on the first.
     Cuda {
         /// Of products.
         precision: Precision,
@@ -50,7 +50,7 @@ impl Compute {
         let Self::Cuda { precision, fall_back } = self else {
             return Ok(Opened { gpu: None, threads, note: None });
         };
-        match open_gpu(precision) {
+        match open_gpu(0, precision) {
             Ok(gpu) => Ok(Opened { gpu: Some(device(gpu)), threads, note: None }),
             Err(error) if fall_back => {
                 let note = format!("training runs on the CPU: {error}");
@@ -83,12 +83,12 @@ pub(crate) type Gpu = crate::Cuda;
 pub(crate) enum Gpu {}
 
 #[cfg(feature = "cuda")]
-pub(crate) fn open_gpu(precision: Precision) -> Result<Gpu> {
-    crate::Cuda::open(precision)
+pub(crate) fn open_gpu(number: usize, precision: Precision) -> Result<Gpu> {
+    crate::Cuda::numbered(number, precision)
 }
 
 #[cfg(not(feature = "cuda"))]
-pub(crate) fn open_gpu(_: Precision) -> Result<Gpu> {
+pub(crate) fn open_gpu(_: usize, _: Precision) -> Result<Gpu> {
     Err(crate::Error::Cuda {
         what: "this program was built without it".into(),
         why: "build it with `cargo build --release --features cuda`".into(),

@@ -22,7 +22,7 @@ use crate::{Compute, Error, Result};
 /// let run = Run::new(path, settings).unwrap();
 /// // On the CPU where there is no GPU.
 /// let compute = Compute::Cuda { precision: Precision::F32, fall_back: true };
-/// let engines = LadderEngines::open(compute, Arc::new(Gmm::paper(4))).unwrap().unwrap();
+/// let engines = LadderEngines::open(compute, Arc::new(Gmm::paper(4)), 0).unwrap().unwrap();
 /// let mut run = run.with_engine(Arc::new(engines)).unwrap();
 /// run.complete().unwrap();
 /// println!("{} round trips; {:?}", run.round_trips(), run.engine_replaced());
@@ -37,13 +37,14 @@ pub struct LadderEngines {
 }
 
 impl LadderEngines {
-    /// Opens the GPU, so that what is missing is known before anything is sampled; none where the CPU is asked for.
+    /// Opens the GPU of a number, from 0 and round again where there are fewer, so that what is missing is known before anything is
+    /// sampled; none where the CPU is asked for.
     ///
     /// # Errors
     /// If it cannot be had and nothing else is allowed.
-    pub fn open(compute: Compute, target: Arc<dyn GraphTarget>) -> Result<Option<Self>> {
+    pub fn open(compute: Compute, target: Arc<dyn GraphTarget>, number: usize) -> Result<Option<Self>> {
         let Compute::Cuda { precision, fall_back } = compute else { return Ok(None) };
-        let gpu = match open_gpu(precision) {
+        let gpu = match open_gpu(number, precision) {
             Err(error) if fall_back => Err(replaced(&error)),
             opened => Ok(opened?),
         };
@@ -107,7 +108,8 @@ fn engine(
     };
     let plan = crate::LadderPlan {
         seed: frozen.sampler.streams.seed(),
-        ensembles: frozen.ladders,
+        ensembles: frozen.ladders.len(),
+        first: frozen.ladders.start,
         schedule: frozen.sampler.schedule.clone(),
         sizes: coordinates.sizes(moves.sizes.clone()),
         moves: moves.steps,

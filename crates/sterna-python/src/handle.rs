@@ -2,15 +2,17 @@
 
 use crate::errors::{Raised, RunError, raise};
 use crate::problem::{Problem, parse};
+use crate::ranks::{Held, is_asked_to_stop};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use sterna::exchange::Exchange;
 use sterna_run::config::Until;
 use sterna_run::progress::{Snapshot, StageClock};
-use sterna_run::{Changes, Job, JobError, Observer, Progress, Summary, resume};
+use sterna_run::{Changes, Job, JobError, Observer, Progress, Summary};
 
 /// What the run and its watchers tell each other.
 #[derive(Default)]
@@ -54,6 +56,7 @@ impl Shared {
 struct Watcher {
     shared: Arc<Shared>,
     clock: StageClock,
+    exchange: Arc<dyn Exchange>,
 }
 
 impl Observer for Watcher {
@@ -73,7 +76,13 @@ impl Observer for Watcher {
             state.written += 1;
             self.shared.changed.notify_all();
         }
-        state.stop
+        state.stop || is_asked_to_stop()
+    }
+
+    fn note(&mut self, text: &str) {
+        if self.exchange.rank() == 0 {
+            eprintln!("note: {text}");
+        }
     }
 
     fn wants_files(&mut self) -> bool {
@@ -105,8 +114,9 @@ impl Handle {
     ) -> PyResult<Self> {
         let raised = problem.raised.clone();
         let config = parse(text, &overrides).map_err(|error| raise(&error, &raised))?;
-        let (inner, to) = (problem.inner.clone(), folder.clone());
-        Self::spawn(raised, folder, move |watcher| Job::new(inner, config, to)?.run(watcher))
+        let held = Held::take()?;
+        let (inner, to) = (problem.inner.clone().among(held.0.clone()), folder.clone());
+        Self::spawn(raised, folder, held, move |watcher| Job::new(inner, config, to)?.run(watcher))
     }
 
     /// Goes on with the run of a folder; a target of this program must be given.
@@ -127,10 +137,12 @@ impl Handle {
         let until = (!until.is_empty()).then_some(until);
         let changes = Changes { iterations, until, threads };
         let raised = problem.map(|problem| problem.raised.clone()).unwrap_or_default();
+        let held = Held::take()?;
+        let exchange = held.0.clone();
         let (inner, from) = (problem.map(|problem| problem.inner.clone()), folder.clone());
-        Self::spawn(raised, folder, move |watcher| match inner {
-            Some(inner) => Job::resume(inner, from, &changes)?.run(watcher),
-            None => resume(&from, &changes, watcher),
+        Self::spawn(raised, folder, held, move |watcher| match inner {
+            Some(inner) => Job::resume(inner.among(exchange), from, &changes)?.run(watcher),
+            None => Job::resume_config(from, exchange, &changes)?.run(watcher),
         })
     }
 
@@ -197,15 +209,18 @@ impl Handle {
     fn spawn(
         raised: Raised,
         folder: PathBuf,
+        held: Held,
         work: impl FnOnce(&mut Watcher) -> Result<Summary, JobError> + Send + 'static,
     ) -> PyResult<Self> {
         // Of a run before.
         raised.take();
         let shared = Arc::new(Shared::default());
-        let mut watcher = Watcher { shared: shared.clone(), clock: StageClock::default() };
+        let mut watcher =
+            Watcher { shared: shared.clone(), clock: StageClock::default(), exchange: held.0.clone() };
         let body = move || {
             let end = catch_unwind(AssertUnwindSafe(|| work(&mut watcher)));
             let end = end.unwrap_or_else(|_| Err(JobError::Panicked("see above".into())));
+            drop(held);
             watcher.shared.change(|state| state.outcome = Some(end.map(drop)));
         };
         let started = std::thread::Builder::new().name("sterna".into()).spawn(body);

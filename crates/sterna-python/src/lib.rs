@@ -5,6 +5,7 @@ mod callback;
 mod errors;
 mod handle;
 mod problem;
+mod ranks;
 mod results;
 
 use pyo3::prelude::*;
@@ -20,6 +21,8 @@ mod _core {
     use super::handle::Handle;
     #[pymodule_export]
     use super::problem::Problem;
+    #[pymodule_export]
+    use super::ranks::{leave, of_first, ranks};
     #[pymodule_export]
     use super::results::{read_draws, report_chart, report_page, report_view, target_kinds};
 

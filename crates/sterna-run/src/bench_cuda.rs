@@ -247,6 +247,7 @@ fn sampling_rate(precision: Precision) -> f64 {
     let plan = LadderPlan {
         seed: 1,
         ensembles: LADDERS,
+        first: 0,
         sizes: step_sizes(&betas),
         moves: 1,
         leapfrog_steps: 5,

@@ -1,5 +1,6 @@
 //! A job: a problem, sampled as a config says, becomes a run folder.
 
+mod again;
 mod before;
 mod finished;
 mod folder;
@@ -19,7 +20,7 @@ pub use tuned::{Tuned, tuned};
 
 use crate::accelerators::{self, Plan};
 use crate::checkpoint::{self, Description, Store};
-use crate::config::{Config, Count, RunConfig, TargetKind, Until};
+use crate::config::{Config, Count, TargetKind, Until};
 use crate::draws_file::check_names;
 use crate::error::JobError;
 use crate::molecules;
@@ -28,9 +29,10 @@ use crate::progress::Goals;
 use crate::spread::Spread;
 use crate::summary::{Summary, Times};
 use crate::{timed, trial};
+use again::Again;
 use before::Before;
 use folder::{Folder, outcome};
-use ranks::{agreed, together};
+use ranks::{agreed, agreed_folder, by_all_left, has_begun, read_config, together};
 use rayon::ThreadPool;
 use refuse::{bad_names, refuse_changes, refuse_other, stored_draws};
 use serde_json::json;
@@ -38,7 +40,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sterna::engine::MakeEngine;
-use sterna::exchange::Alone;
+use sterna::exchange::{Alone, Exchange};
 use sterna::records::Draws;
 use sterna::run::{Run, Stage};
 use work::Work;
@@ -98,6 +100,8 @@ pub trait Observer: Send {
     fn should_stop(&self) -> bool {
         false
     }
+    /// Told what people should know of at once.
+    fn note(&mut self, _text: &str) {}
     /// Whether all files are to be written after the present block, as they are when a run stops; asked once a block, and true
     /// once for each wish.
     fn wants_files(&mut self) -> bool {
@@ -133,6 +137,14 @@ pub struct Changes {
     pub threads: Option<usize>,
 }
 
+impl Changes {
+    /// What may be changed, as a config has it.
+    fn to(config: &Config) -> Self {
+        let Config { run, threads, .. } = config;
+        Self { iterations: Some(run.iterations), until: Some(run.until), threads: Some(*threads) }
+    }
+}
+
 /// A problem to be sampled into a folder: all that can be refused has been, and what runs is planned.
 ///
 /// ```
@@ -154,6 +166,7 @@ pub struct Job {
     engine: Option<Arc<dyn MakeEngine>>,
     /// Where it goes on, if it does.
     from: Option<Stopped>,
+    again: Again,
 }
 
 /// A checkpoint, held.
@@ -165,10 +178,11 @@ struct Stopped {
 impl Job {
     /// A new run; nothing is written yet.
     pub fn new(problem: Problem, config: Config, folder: impl Into<PathBuf>) -> Result<Self, JobError> {
-        let folder = folder.into();
-        together(&*problem.exchange.clone(), || {
-            let config = agreed(config, &*problem.exchange)?;
-            let job = Self::planned(problem, config, folder, None)?;
+        let (folder, exchange) = (folder.into(), problem.exchange.clone());
+        by_all_left(&*exchange, || {
+            let folder = agreed_folder(&folder, &*exchange)?;
+            let config = agreed(config.clone(), &*exchange)?;
+            let job = Self::planned(problem.clone(), config, folder, None)?;
             if job.leads() && checkpoint::is_taken(&job.folder) {
                 let folder = job.folder.display();
                 return Err(JobError::Config(format!(
@@ -181,26 +195,40 @@ impl Job {
 
     /// Goes on with the run of this problem in a folder: same bits as if it had never stopped.
     pub fn resume(problem: Problem, folder: impl Into<PathBuf>, changes: &Changes) -> Result<Self, JobError> {
+        let (folder, exchange) = (folder.into(), problem.exchange.clone());
+        by_all_left(&*exchange, || {
+            let folder = agreed_folder(&folder, &*exchange)?;
+            let config = read_config(&folder, &*exchange)?;
+            Self::resumed(problem.clone(), config, folder, changes)
+        })
+    }
+
+    /// Goes on, on all ranks, with the run that a config began in a folder.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use sterna::exchange::{Alone, Exchange};
+    /// use sterna_run::{Changes, Config, Job, run};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let short = Config::parse("[target]\nkind = \"banana\"\n[chains]\ncount = 3\n[run]\niterations = 300", &[])?;
+    /// run(&short, &folder.path().join("run"), &mut ())?;
+    /// let longer = Changes { iterations: Some(600), ..Changes::default() };
+    /// let job = Job::resume_config(folder.path().join("run"), Arc::new(Alone), &longer)?;
+    /// assert_eq!(job.run(&mut ())?.setup.iterations, 600);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resume_config(
+        folder: impl Into<PathBuf>,
+        exchange: Arc<dyn Exchange>,
+        changes: &Changes,
+    ) -> Result<Self, JobError> {
         let folder = folder.into();
-        together(&*problem.exchange.clone(), || {
-            let mut config = read_config(&folder)?;
-            refuse_other(&problem, &config, &folder)?;
-            config.threads = changes.threads.unwrap_or(config.threads);
-            let stopped = match problem.exchange.rank() {
-                0 => Some(Stopped::open(&folder)?),
-                _ => None,
-            };
-            if let Some((description, _)) = stopped.as_ref().and_then(|stopped| stopped.checkpoint.as_ref()) {
-                let before = Config::parse(&description.config, &[])?;
-                if config.chains.count == Count::Auto {
-                    config.chains.count = before.chains.count;
-                }
-                refuse_changes(&config, &before, &folder)?;
-            }
-            config.run.iterations = changes.iterations.unwrap_or(config.run.iterations);
-            config.run.until = changes.until.unwrap_or(config.run.until);
-            let config = agreed(config, &*problem.exchange)?;
-            Self::planned(problem, config.within(&folder), folder, stopped)
+        by_all_left(&*exchange, || {
+            let folder = agreed_folder(&folder, &*exchange)?;
+            let config = read_config(&folder, &*exchange)?;
+            let problem = config.clone().within(&folder).problem().map_err(JobError::within(&folder))?;
+            Self::resumed(problem.among(exchange.clone()), config, folder, changes)
         })
     }
 
@@ -213,23 +241,50 @@ impl Job {
         config: Config,
         folder: impl Into<PathBuf>,
     ) -> Result<Self, JobError> {
-        let folder = folder.into();
-        if !folder.join("config.toml").exists() {
-            return Self::new(problem, config, folder);
+        let (folder, exchange) = (folder.into(), problem.exchange.clone());
+        by_all_left(&*exchange, || {
+            let folder = agreed_folder(&folder, &*exchange)?;
+            if !has_begun(&folder, &*exchange)? {
+                let config = agreed(config.clone(), &*exchange)?;
+                return Self::planned(problem.clone(), config, folder, None);
+            }
+            let mut ours = config.clone().settled(&problem)?;
+            let before = read_config(&folder, &*exchange)?;
+            refuse_other(&problem, &before, &folder)?;
+            if ours.chains.count == Count::Auto {
+                ours.chains.count = before.chains.count;
+            }
+            // Files of a molecule have other names in the folder, which holds copies of them.
+            ours.target = before.target.clone();
+            refuse_changes(&ours, &before, &folder)?;
+            Self::resumed(problem.clone(), before, folder, &Changes::to(&ours))
+        })
+    }
+
+    /// Goes on with a run whose folder holds this config.
+    fn resumed(
+        problem: Problem,
+        mut config: Config,
+        folder: PathBuf,
+        changes: &Changes,
+    ) -> Result<Self, JobError> {
+        refuse_other(&problem, &config, &folder)?;
+        config.threads = changes.threads.unwrap_or(config.threads);
+        let stopped = match problem.exchange.rank() {
+            0 => Some(Stopped::open(&folder)?),
+            _ => None,
+        };
+        if let Some((description, _)) = stopped.as_ref().and_then(|stopped| stopped.checkpoint.as_ref()) {
+            let before = Config::parse(&description.config, &[])?;
+            if config.chains.count == Count::Auto {
+                config.chains.count = before.chains.count;
+            }
+            refuse_changes(&config, &before, &folder)?;
         }
-        let mut ours = config.settled(&problem)?;
-        let before = read_config(&folder)?;
-        refuse_other(&problem, &before, &folder)?;
-        if ours.chains.count == Count::Auto {
-            ours.chains.count = before.chains.count;
-        }
-        let RunConfig { iterations, until, .. } = ours.run;
-        let changes =
-            Changes { iterations: Some(iterations), until: Some(until), threads: Some(ours.threads) };
-        // Files of a molecule have other names in the folder, which holds copies of them.
-        ours.target = before.target.clone();
-        refuse_changes(&ours, &before, &folder)?;
-        Self::resume(problem, folder, &changes)
+        config.run.iterations = changes.iterations.unwrap_or(config.run.iterations);
+        config.run.until = changes.until.unwrap_or(config.run.until);
+        let config = agreed(config, &*problem.exchange)?;
+        Self::planned(problem, config.within(&folder), folder, stopped)
     }
 
     fn planned(
@@ -240,6 +295,7 @@ impl Job {
     ) -> Result<Self, JobError> {
         check_names(problem.value_count(), &problem.parameters, &problem.observables).map_err(bad_names)?;
         let config = config.settled(&problem)?;
+        let again = Again { problem: problem.clone(), config: config.clone(), folder: folder.clone() };
         let ladders = threads::own_ladders(&problem, &config);
         problem.target = Arc::new(Spread::new(problem.target, ladders));
         let mut probe = config.clone();
@@ -252,13 +308,27 @@ impl Job {
         let plan = pool.install(|| accelerators::plan(&problem, &config))?;
         problem.tried = trial::tried(&problem, &plan)?;
         let engine = accelerators::engine_maker(&problem, &config)?;
-        Ok(Self { problem, config, folder, pool, plan, engine, from })
+        Ok(Self { problem, config, folder, pool, plan, engine, from, again })
     }
 
-    /// Runs to the end, or until the observer asks to stop, and writes the folder.
+    /// Runs to the end, or until the observer asks to stop, and writes the folder. Where ranks die and the others can go on, they do so
+    /// from the last checkpoint.
     ///
     /// A stop before the first draw is an error; one after it gives a summary that is not finished.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Summary, JobError> {
+        let (exchange, again) = (self.problem.exchange.clone(), self.again.clone());
+        let mut done = self.run_once(observer);
+        while let Some(who) = exchange.regroup()? {
+            observer.note(&format!(
+                "{who}; what is left goes on from the last checkpoint, ranks: {}",
+                exchange.ranks()
+            ));
+            done = again.job().and_then(|job| job.run_once(observer));
+        }
+        done
+    }
+
+    fn run_once(self, observer: &mut dyn Observer) -> Result<Summary, JobError> {
         let exchange = self.problem.exchange.clone();
         together(&*exchange, || {
             // Nothing is written before all ranks have come as far as this.
@@ -360,12 +430,6 @@ impl Stopped {
     }
 }
 
-fn read_config(folder: &Path) -> Result<Config, JobError> {
-    let path = folder.join("config.toml");
-    let text = fs::read_to_string(&path).map_err(JobError::file("read", &path))?;
-    Config::parse(&text, &[]).map_err(JobError::within(path))
-}
-
 /// Runs a config and writes its folder: see [`Job::run`].
 pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Result<Summary, JobError> {
     Job::new(config.problem()?, config.clone(), folder)?.run(observer)
@@ -373,12 +437,7 @@ pub fn run(config: &Config, folder: &Path, observer: &mut dyn Observer) -> Resul
 
 /// Goes on with the run of a config in a folder: same bits as if it had never stopped.
 pub fn resume(folder: &Path, changes: &Changes, observer: &mut dyn Observer) -> Result<Summary, JobError> {
-    Job::resume(problem_in(folder)?, folder, changes)?.run(observer)
-}
-
-/// The problem of a run that a config began in a folder.
-pub fn problem_in(folder: &Path) -> Result<Problem, JobError> {
-    read_config(folder)?.within(folder).problem().map_err(JobError::within(folder))
+    Job::resume_config(folder, Arc::new(Alone), changes)?.run(observer)
 }
 
 /// Runs a config in memory: the run itself and its summary.
@@ -409,74 +468,4 @@ pub fn sample_problem(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use sterna::{Batch, Evaluation, Target, targets::Normal};
-
-    /// Beyond a limit.
-    struct Panics(f64);
-
-    impl Target for Panics {
-        fn dim(&self) -> usize {
-            1
-        }
-
-        fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
-            assert!(x.as_slice().iter().all(|x| *x < self.0), "no such orbital");
-            Normal::isotropic(1, 1.0).evaluate(x, out)
-        }
-    }
-
-    #[test]
-    fn a_panic_is_an_error_and_the_last_checkpoint_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let overrides = [("chains.count", "3"), ("seed", "4"), ("run.checkpoint_seconds", "0.0")];
-        let config = Config::parse("", &overrides).unwrap();
-        let job = Job::new(Problem::new(Panics(2.5)), config, folder.path()).unwrap();
-        let error = job.run(&mut ()).unwrap_err();
-        let message = error.to_string();
-        assert!(message.contains("panicked") && message.contains("no such orbital"), "{message}");
-        assert!(message.contains("Job::resume") && error.exit_code() == 1, "{message}");
-        let (_, state) = Store::open(folder.path()).unwrap().read().unwrap().expect("a checkpoint");
-        assert!(!state.is_empty());
-    }
-
-    #[test]
-    fn a_panic_before_the_first_checkpoint_is_an_error_and_progress_says_so() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = Config::parse("", &[("chains.count", "3")]).unwrap();
-        let job = Job::new(Problem::new(Panics(-9.0)), config.clone(), folder.path()).unwrap();
-        let message = job.run(&mut ()).unwrap_err().to_string();
-        assert!(message.contains("panicked") && message.contains("no such orbital"), "{message}");
-        let progress = fs::read_to_string(folder.path().join("progress.json")).unwrap();
-        assert!(progress.contains("failed") && progress.contains("no such orbital"), "{progress}");
-    }
-
-    /// Each would otherwise panic, or end for want of memory, in the midst of a run.
-    #[test]
-    fn sizes_beyond_all_bounds_are_refused_by_name() {
-        let huge = "9223372036854775807";
-        let cases = [
-            ("target.dim", "131074", "131072"),
-            ("chains.ensembles", huge, "4294967295"),
-            ("chains.count", huge, "4294967295"),
-            ("schedule.iterations", huge, "17592186044416"),
-            ("run.burn_in", huge, "17592186044416"),
-            ("run.iterations", huge, "17592186044416"),
-            ("explorer.leapfrog_steps", huge, "10000"),
-        ];
-        for kind in ["gmm", "normal", "many-well", "funnel"] {
-            for (key, value, bound) in cases {
-                let folder = tempfile::tempdir().unwrap();
-                let overrides = [("target.kind", kind), ("chains.count", "3"), (key, value)];
-                let config = Config::parse("", &overrides).unwrap();
-                let message = run(&config, folder.path(), &mut ()).unwrap_err().to_string();
-                let named = message.contains(key) && message.contains(value) && message.contains(bound);
-                assert!(named, "{message}");
-            }
-        }
-        let own = Problem::new(Normal::isotropic(131_073, 1.0));
-        let message = Job::new(own, Config::default(), "nowhere").map(|_| ()).unwrap_err().to_string();
-        assert!(message.contains("target.dim = 131073") && message.contains("131072"), "{message}");
-    }
-}
+mod tests;

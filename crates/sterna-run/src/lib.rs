@@ -29,6 +29,7 @@ pub mod points_file;
 mod posterior;
 pub mod problem;
 pub mod progress;
+pub mod ranks;
 pub mod references;
 pub mod report;
 pub mod reproduce;

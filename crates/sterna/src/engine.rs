@@ -14,8 +14,8 @@ use std::ops::Range;
 pub struct Frozen<'a> {
     /// Path, schedule, local moves, accelerator and streams.
     pub sampler: &'a Sampler,
-    /// Independent ladders.
-    pub ladders: usize,
+    /// The ladders that it moves, by their numbers among all of the run: those of this process.
+    pub ladders: Range<usize>,
     /// What the last fit made, where there was one: its record knows the accelerator.
     pub fitted: Option<&'a Fitted>,
 }
@@ -34,7 +34,7 @@ pub enum Made {
     Replaced(String),
 }
 
-/// Carries out iterations of all ladders of a frozen sampler.
+/// Carries out iterations of the ladders that it was made for, of a frozen sampler.
 pub trait Engine: Send {
     /// Goes on from `ladders`, which have made `done` iterations and follow on each other, by at least one and at most
     /// `most` iterations, and writes down what they did, over what the journal held before. It remembers nothing: how a
@@ -91,7 +91,7 @@ impl Page {
 #[derive(Clone, Debug)]
 pub struct Journal {
     page: Page,
-    ladders: usize,
+    ladders: Range<usize>,
     /// A page of each ladder, iteration after iteration.
     pub pages: Vec<f64>,
     /// Where the target answered NaN or +∞: at least the first proposal of the first iteration that had any, with the
@@ -112,16 +112,16 @@ pub struct Journal {
 pub struct BadProposal {
     /// In which iteration.
     pub iteration: u64,
-    /// To which replica, counted over all ladders.
+    /// To which replica, counted over the ladders of the journal.
     pub replica: usize,
     /// Which point.
     pub point: Vec<f64>,
 }
 
 impl Journal {
-    /// Empty, for so many ladders.
-    pub fn new(page: Page, ladders: usize) -> Self {
-        let rows = ladders * page.chains;
+    /// Empty, for these ladders.
+    pub fn new(page: Page, ladders: Range<usize>) -> Self {
+        let rows = ladders.len() * page.chains;
         Self {
             page,
             ladders,
@@ -141,12 +141,12 @@ impl Journal {
 
     /// Ladders that have pages.
     pub fn ladders(&self) -> usize {
-        self.ladders
+        self.ladders.len()
     }
 
     /// Iterations written down.
     pub fn iterations(&self) -> u64 {
-        (self.pages.len() / (self.ladders * self.page.len())) as u64
+        (self.pages.len() / (self.ladders() * self.page.len())) as u64
     }
 
     /// Forgets what was written down.
@@ -166,9 +166,9 @@ impl Journal {
         out: &mut dyn Recorder,
     ) -> Result<()> {
         let (chains, length) = (self.page.chains, self.page.len());
-        let (first, copies) = (ensemble.first_copy(), ensemble.copies());
+        let (first, copies) = (ensemble.first_copy() - self.ladders.start, ensemble.copies());
         let mut reading = Reading::new(copies * chains, sampler.path.draws_reference());
-        for (t, pages) in (done + 1..).zip(self.pages.chunks_exact(self.ladders * length)) {
+        for (t, pages) in (done + 1..).zip(self.pages.chunks_exact(self.ladders() * length)) {
             let pages = &pages[first * length..(first + copies) * length];
             reading.swaps.clear();
             for (copy, page) in pages.chunks_exact(length).enumerate() {

@@ -53,6 +53,26 @@ pub trait Exchange: Send + Sync {
     fn neighbours(&self) -> usize {
         self.ranks()
     }
+
+    /// How many ranks before this one are on its machine.
+    fn place_here(&self) -> usize {
+        self.rank()
+    }
+
+    /// Whether a rank has died without which the others can [`regroup`](Self::regroup).
+    fn is_bereft(&self) -> bool {
+        false
+    }
+
+    /// Goes on with the ranks that are left, in their old order, where some have died and that is possible: who they were, in a sentence.
+    /// Every rank that is left calls it once a piece of work has come to its end, whatever that was, and if there was one, does the work again
+    /// from where all of them know it.
+    ///
+    /// # Errors
+    /// If those that are left find no way to go on.
+    fn regroup(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
 }
 
 /// The one process of a run that is on no others.

@@ -187,8 +187,8 @@ impl Run {
                 _ => self.reference.is_some(),
             };
             self.ladder.advance(self.progress.stage, records, done, block)?;
-            self.unsaid.add_since(before, &*self.ladder.sampler.path);
         }
+        self.unsaid.add_since(before, &*self.ladder.sampler.path);
         if block == next {
             self.gather_for_change()?;
         }

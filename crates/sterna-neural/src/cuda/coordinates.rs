@@ -138,7 +138,7 @@ mod tests {
         let sizes = coordinates.sizes(StepSizes::fixed(2, 2, 0.1));
         assert!((sizes.scale.row(1)[1] * 2.0 - 1.0).abs() < 1e-15);
         let page = Page { chains: 2, dim: 2 };
-        let mut journal = Journal::new(page, 1);
+        let mut journal = Journal::new(page, 0..1);
         journal.pages = vec![0.0; page.len()];
         journal.pages[page.draw()].copy_from_slice(x.row(0));
         journal.pages[page.log_target()].fill(target.log_density[0]);

@@ -67,8 +67,8 @@ fn failed(what: &str) -> impl FnOnce(DriverError) -> Error {
 }
 
 impl Gpu {
-    /// The first GPU (or the one that CUDA_VISIBLE_DEVICES puts first).
-    pub fn open() -> Result<Arc<Self>> {
+    /// The GPU of a number, from 0 and round again where there are fewer; CUDA_VISIBLE_DEVICES says which there are.
+    pub fn open(number: usize) -> Result<Arc<Self>> {
         find_driver()?;
         let missing = |what: &str, why: String| Err(Error::Cuda { what: what.into(), why });
         if let Err(error) = result::init() {
@@ -93,10 +93,12 @@ impl Gpu {
             );
         }
         find_compiler()?;
-        if result::device::get_count().map_err(failed("counting GPUs"))? == 0 {
+        let count = result::device::get_count().map_err(failed("counting GPUs"))?;
+        if count == 0 {
             return missing("no GPU", "the driver sees none; CUDA_VISIBLE_DEVICES may hide them".into());
         }
-        let device = result::device::get(0).map_err(failed("opening the GPU"))?;
+        let device =
+            result::device::get((number % count as usize) as i32).map_err(failed("opening the GPU"))?;
         let name = result::device::get_name(device).map_err(failed("opening the GPU"))?;
         // SAFETY: a valid device.
         let ask = |attribute| unsafe {

@@ -170,6 +170,7 @@ pub(super) fn source(plan: &LadderPlan, steps: usize, pairs: usize, first: usize
     define("D", plan.target.dim().to_string());
     define("CHAINS", plan.schedule.chains().to_string());
     define("LADDERS", plan.ensembles.to_string());
+    define("KEY", (plan.first * plan.schedule.chains()).to_string());
     define("STEPS", steps.to_string());
     define("SEED", format!("{}ull", plan.seed));
     define("JITTER", format!("{:e}", plan.jitter));

@@ -33,6 +33,8 @@ pub struct LadderPlan {
     pub seed: u64,
     /// Independent ladders.
     pub ensembles: usize,
+    /// The number of the first of them among those of the run, which others may move too: their random numbers are its own.
+    pub first: usize,
     /// β of each chain.
     pub schedule: Schedule,
     /// Step sizes of local moves.

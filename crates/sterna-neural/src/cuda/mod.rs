@@ -51,7 +51,15 @@ impl Cuda {
     /// # Errors
     /// If there is no driver, no GPU or no run-time compiler; the error says what was looked for where.
     pub fn open(precision: Precision) -> Result<Self> {
-        Ok(Self { gpu: Gpu::open()?, precision })
+        Self::numbered(0, precision)
+    }
+
+    /// The GPU of a number, from 0 and round again where there are fewer: one for each process of a machine.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn numbered(number: usize, precision: Precision) -> Result<Self> {
+        Ok(Self { gpu: Gpu::open(number)?, precision })
     }
 
     /// The GPU's name.

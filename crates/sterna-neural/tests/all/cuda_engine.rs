@@ -113,7 +113,7 @@ impl Kind {
     /// On a GPU, if there is one.
     fn engines(self) -> Option<Arc<LadderEngines>> {
         let compute = Compute::Cuda { precision: Precision::F32, fall_back: false };
-        match LadderEngines::open(compute, self.target()) {
+        match LadderEngines::open(compute, self.target(), 0) {
             Ok(engines) => engines.map(Arc::new),
             Err(error) => {
                 println!("skipped: {error}");

@@ -108,6 +108,7 @@ fn plan(kind: Kind, ensembles: usize, steps: usize, seed: u64) -> LadderPlan {
     LadderPlan {
         seed,
         ensembles,
+        first: 0,
         schedule: kind.schedule(),
         sizes: kind.sizes(),
         moves: 1,

@@ -20,6 +20,12 @@ pub fn engine_maker(problem: &Problem, config: &Config) -> Result<Option<Arc<dyn
         let reason = format!("{why}; use run.device = \"cpu\"");
         Err(JobError::combination("run.device", "\"cuda\"", with, reason))
     };
+    let ranks = problem.exchange.ranks();
+    if ranks > config.chains.ensembles {
+        let cure =
+            format!("a GPU moves whole ladders, so {ranks} ranks need as many; or use run.device = \"cpu\"");
+        return Err(JobError::setting("chains.ensembles", config.chains.ensembles, cure));
+    }
     let Some(graph) = &problem.graph else {
         let own = matches!(problem.kind, TargetKind::Own(_));
         let with = format!("for target.kind = \"{}\"", problem.kind.kind());
@@ -52,7 +58,7 @@ pub fn engine_maker(problem: &Problem, config: &Config) -> Result<Option<Arc<dyn
             return wrong(with, "a GPU knows trained drifts alone");
         }
     }
-    let engines = LadderEngines::open(compute, graph.clone());
+    let engines = LadderEngines::open(compute, graph.clone(), problem.exchange.place_here());
     let cure = "run.fallback = true lets the CPU take over";
     let engines = engines.map_err(|e| JobError::Config(format!("run.device = \"cuda\": {e}; {cure}")))?;
     let Some(engines) = engines else { return Ok(None) };

@@ -59,11 +59,13 @@ impl<'a> Folder<'a> {
     pub fn go(mut self, mut work: Work, mut draws: StoredDraws) -> Result<Summary, JobError> {
         let folder = self.path.to_owned();
         let summary = self.work(&mut work, &mut draws);
-        self.observer.end(match &summary {
-            Ok(Some(summary)) if summary.finished => State::Finished,
-            Ok(_) => State::Stopped,
-            Err(error) => State::Failed(error.to_string()),
-        });
+        match &summary {
+            Ok(Some(summary)) if summary.finished => self.observer.end(State::Finished),
+            Ok(_) => self.observer.end(State::Stopped),
+            // Other ranks go on at once.
+            Err(_) if work.problem.exchange.is_bereft() => {}
+            Err(error) => self.observer.end(State::Failed(error.to_string())),
+        }
         let own = matches!(work.problem.kind, TargetKind::Own(_));
         outcome(summary, folder, own)
     }

@@ -1,12 +1,14 @@
 //! A job on several ranks: the first one leads it and writes all files, the others do as it says.
 
 use super::Observer;
-use super::work::Work;
+use super::work::{Work, caught};
 use crate::checkpoint;
 use crate::config::{Config, Count};
 use crate::error::JobError;
 use crate::summary::Summary;
 use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sterna::exchange::Exchange;
 use sterna::records::Draws;
@@ -119,12 +121,56 @@ pub(super) fn agreed(mut config: Config, exchange: &dyn Exchange) -> Result<Conf
     Ok(config)
 }
 
-/// Work that fails on one rank fails on all.
+/// Work that fails on one rank, or panics, fails on all; none goes on before all have done it.
 pub(super) fn together<T>(
     exchange: &dyn Exchange,
     work: impl FnOnce() -> Result<T, JobError>,
 ) -> Result<T, JobError> {
-    work().inspect_err(|error| exchange.fail(&format!("{}: {error}", exchange.name())))
+    let done = caught(|| {
+        let done = work()?;
+        exchange.gather(&[])?;
+        Ok(done)
+    });
+    done.inspect_err(|error| exchange.fail(&format!("{}: {error}", exchange.name())))
+}
+
+/// The same for work that ranks that are left do again where others have died, as long as that is possible.
+pub(super) fn by_all_left<T>(
+    exchange: &dyn Exchange,
+    mut work: impl FnMut() -> Result<T, JobError>,
+) -> Result<T, JobError> {
+    loop {
+        let done = together(exchange, &mut work);
+        if exchange.regroup()?.is_none() {
+            return done;
+        }
+    }
+}
+
+/// Of several folders that of the first rank: it is the one that writes.
+pub(super) fn agreed_folder(folder: &Path, exchange: &dyn Exchange) -> Result<PathBuf, JobError> {
+    let heard = exchange.hear_first(folder.to_str().unwrap_or_default().as_bytes())?;
+    Ok(match String::from_utf8_lossy(&heard) {
+        said if said.is_empty() => folder.to_owned(),
+        said => PathBuf::from(said.into_owned()),
+    })
+}
+
+/// Whether the first rank sees a run in a folder.
+pub(super) fn has_begun(folder: &Path, exchange: &dyn Exchange) -> Result<bool, JobError> {
+    let begun = exchange.rank() == 0 && folder.join("config.toml").exists();
+    Ok(exchange.hear_first(&[u8::from(begun)])? == [1])
+}
+
+/// The config in a run folder, which the first rank reads.
+pub(super) fn read_config(folder: &Path, exchange: &dyn Exchange) -> Result<Config, JobError> {
+    let path = folder.join("config.toml");
+    let text = match exchange.rank() {
+        0 => fs::read_to_string(&path).map_err(JobError::file("read", &path))?,
+        _ => String::new(),
+    };
+    let text = exchange.hear_first(text.as_bytes())?;
+    Config::parse(&String::from_utf8_lossy(&text), &[]).map_err(JobError::within(path))
 }
 
 fn written<T: Serialize>(value: &T) -> Vec<u8> {

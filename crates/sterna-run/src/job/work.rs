@@ -275,7 +275,7 @@ fn with_engine(run: Run, engine: Option<Arc<dyn MakeEngine>>) -> Result<Run, Job
 
 /// A panic of the target or a transport, as an error. What it leaves behind is thrown away: the run goes on from its last
 /// checkpoint, or begins again.
-fn caught<T>(work: impl FnOnce() -> Result<T, JobError>) -> Result<T, JobError> {
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, JobError>) -> Result<T, JobError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|e| Err(JobError::Panicked(panic_message(&*e))))
 }
 

@@ -43,7 +43,7 @@ fn arrows_point_one_way() {
             &["sterna", "sterna-neural", "sterna-molecule", "sterna-molecule-neural", "sterna-testkit"],
         ),
         ("sterna-cli", &["sterna", "sterna-mpi", "sterna-run", "sterna-testkit"]),
-        ("sterna-python", &["sterna", "sterna-run"]),
+        ("sterna-python", &["sterna", "sterna-mpi", "sterna-run"]),
     ];
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let folder = entry.unwrap().path();

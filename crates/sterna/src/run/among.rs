@@ -21,11 +21,11 @@ impl Run {
     /// between rounds are made by every rank alike; transports are trained by the first.
     ///
     /// # Errors
-    /// If an engine carries out the run, which moves all ladders at once.
+    /// If an engine carries out the run, which moves whole ladders, and ranks are more than these.
     pub fn among(mut self, exchange: Arc<dyn Exchange>) -> Result<Self> {
-        if exchange.ranks() > 1 && self.by_engine.maker.is_some() {
-            let cure = "an engine moves all ladders at once; with several ranks the cores do";
-            return Err(Error::setting("Run.engine", "an engine", cure));
+        if exchange.ranks() > self.settings.ensembles && self.by_engine.maker.is_some() {
+            let cure = "an engine, as a GPU, moves whole ladders; start as many ranks as ladders at most";
+            return Err(Error::setting("Settings.ensembles", self.settings.ensembles, cure));
         }
         let shards = std::mem::take(&mut self.ladder.shards);
         self.ladder.shards = Ladder::share_out(shards, self.settings.ensembles, &*exchange);

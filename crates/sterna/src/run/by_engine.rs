@@ -3,6 +3,7 @@
 use super::ladder::Shard;
 use super::{Run, Stage};
 use crate::engine::{Engine, Frozen, Journal, Made, MakeEngine, Page};
+use crate::exchange::agree;
 use crate::iteration::Recorder;
 use crate::{Ensemble, Error, Result};
 use rayon::prelude::*;
@@ -52,31 +53,53 @@ impl Run {
             return Ok(false);
         };
         if self.by_engine.engine.is_none() {
+            let ladders = self.ladder.own();
             let frozen = Frozen {
                 sampler: &self.ladder.sampler,
-                ladders: self.settings.ensembles,
+                ladders: ladders.clone(),
                 fitted: self.fits.fitted.as_ref(),
             };
-            match maker.make(&frozen)? {
-                Made::Replaced(reason) => self.by_engine.replaced = Some(reason),
-                Made::Engine(engine) => {
-                    let page = Page { chains: self.ladder.chains(), dim: self.ladder.dim() };
-                    self.by_engine.engine = Some((engine, Journal::new(page, self.settings.ensembles)));
+            let exchange = &*self.ladder.exchange;
+            let (made, failed) = match maker.make(&frozen) {
+                Ok(made) => (Some(made), Ok(())),
+                Err(error) => (None, Err(error)),
+            };
+            agree(exchange, failed)?;
+            // Where the cores do the work of one rank they do that of all.
+            let own = match &made {
+                Some(Made::Replaced(reason)) => &reason[..],
+                _ => "",
+            };
+            let reasons = exchange.gather(own.as_bytes())?;
+            match (reasons.iter().find(|reason| !reason.is_empty()), made) {
+                (Some(reason), _) => {
+                    self.by_engine.replaced = Some(String::from_utf8_lossy(reason).into_owned());
                 }
+                (None, Some(Made::Engine(engine))) => {
+                    let page = Page { chains: self.ladder.chains(), dim: self.ladder.dim() };
+                    self.by_engine.engine = Some((engine, Journal::new(page, ladders)));
+                }
+                (None, _) => {}
             }
         }
         Ok(self.by_engine.engine.is_some())
     }
 
-    /// So many iterations after `done`.
-    pub(super) fn advance_by_engine(&mut self, mut done: u64, block: u64) -> Result<()> {
+    /// So many iterations after `done`, each rank its own ladders.
+    pub(super) fn advance_by_engine(&mut self, done: u64, block: u64) -> Result<()> {
+        let moved = self.advance_own_by_engine(done, block);
+        agree(&*self.ladder.exchange, moved)
+    }
+
+    fn advance_own_by_engine(&mut self, mut done: u64, block: u64) -> Result<()> {
         let Some((engine, journal)) = &mut self.by_engine.engine else { return Ok(()) };
-        let (end, sampler) = (done + block, &self.ladder.sampler);
+        let (end, own, sampler) = (done + block, self.ladder.own(), &self.ladder.sampler);
         while done < end {
-            let ladders: Vec<&Ensemble> = self.ladder.shards.iter().map(|shard| &shard.ensemble).collect();
+            let held = self.ladder.shards.iter().filter(|shard| shard.is_of(&own));
+            let ladders: Vec<&Ensemble> = held.map(|shard| &shard.ensemble).collect();
             engine.advance(done, end - done, &ladders, journal)?;
             let journal = &*journal;
-            self.ladder.shards.par_iter_mut().try_for_each(|shard| {
+            self.ladder.shards.par_iter_mut().filter(|shard| shard.is_of(&own)).try_for_each(|shard| {
                 let Shard { ensemble, warmup, sampling, .. } = shard;
                 let out: &mut dyn Recorder = match sampling {
                     Some(sampling) => sampling,
@@ -86,6 +109,7 @@ impl Run {
             })?;
             done += journal.iterations();
             self.progress.asked.add(journal.evaluations);
+            self.unsaid.target += journal.evaluations;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use sterna::targets::Gmm;
 use sterna::{
     Batch, Ensemble, Error, Evaluation, Recorder, Result, Sampler, Step, Target, Workspace, iterate,
 };
+use sterna_testkit::Together;
 
 /// A mixture that answers no number beyond a wall.
 struct Walled(Gmm);
@@ -43,17 +44,18 @@ impl Engine for Scribe {
         let mut ladders: Vec<Ensemble> = ladders.iter().map(|&ladder| ladder.clone()).collect();
         let mut work: Vec<Workspace> = ladders.iter().map(Workspace::new).collect();
         assert_eq!(ladders.iter().map(Ensemble::copies).sum::<usize>(), journal.ladders());
+        let first = ladders[0].key(0);
         journal.clear();
         journal.moves = self.moves;
         journal.evaluations = self.evaluations;
         for t in done + 1..=done + most.min(self.block) {
             for (ensemble, work) in ladders.iter_mut().zip(&mut work) {
-                iterate(t, ensemble, &self.sampler, work, &mut Writer(journal))?;
+                iterate(t, ensemble, &self.sampler, work, &mut Writer(journal, first))?;
             }
         }
         for ensemble in &ladders {
             for row in 0..ensemble.points.rows() {
-                let (to, points) = (ensemble.key(row) as usize, &ensemble.points);
+                let (to, points) = ((ensemble.key(row) - first) as usize, &ensemble.points);
                 journal.x.row_mut(to).copy_from_slice(points.x.row(row));
                 journal.target.score.row_mut(to).copy_from_slice(points.target.score.row(row));
                 journal.target.log_density[to] = points.target.log_density[row];
@@ -63,7 +65,8 @@ impl Engine for Scribe {
     }
 }
 
-struct Writer<'a>(&'a mut Journal);
+/// Into a journal, whose first row has this key.
+struct Writer<'a>(&'a mut Journal, u32);
 
 impl Recorder for Writer<'_> {
     fn record(&mut self, step: &Step) -> Result<()> {
@@ -91,7 +94,7 @@ impl Recorder for Writer<'_> {
         if let Some((_, row, point)) = step.bad_point {
             self.0.bad_points.push(BadProposal {
                 iteration: step.iteration,
-                replica: ensemble.key(row) as usize,
+                replica: (ensemble.key(row) - self.1) as usize,
                 point: point.to_vec(),
             });
         }
@@ -203,6 +206,37 @@ fn what_an_engine_writes_down_is_the_same_run() {
         }
     }
     assert!(bad > 0, "the wall was never met");
+}
+
+#[test]
+fn engines_of_several_ranks_move_the_ladders_of_one() {
+    let settings = settings(5, 3);
+    let mut whole = start(true, &settings);
+    whole.complete().unwrap();
+    let by_cores = answers(&whole);
+    for ranks in [2, 3] {
+        let all = Together::run(ranks, |exchange| {
+            let run = start(true, &settings).with_engine(school(16)).unwrap();
+            let mut run = run.among(exchange.clone()).unwrap();
+            run.complete().unwrap();
+            run.gather().unwrap();
+            (exchange.rank() == 0).then(|| answers(&run))
+        });
+        assert!(all[0].as_ref() == Some(&by_cores), "{ranks} ranks");
+    }
+    // Where one has none, the cores work on all.
+    let all = Together::run(2, |exchange| {
+        let maker: Arc<dyn MakeEngine> = if exchange.rank() == 1 { Arc::new(Closed) } else { school(16) };
+        let mut run = start(false, &settings).with_engine(maker).unwrap().among(exchange).unwrap();
+        run.complete().unwrap();
+        run.engine_replaced().map(String::from)
+    });
+    assert_eq!(all, [Some("nobody is there".to_string()), Some("nobody is there".to_string())]);
+    Together::run(4, |exchange| {
+        let run = start(false, &settings).with_engine(school(16)).unwrap();
+        let error = run.among(exchange).map(drop).unwrap_err().to_string();
+        assert!(error.contains("whole ladders"), "{error}");
+    });
 }
 
 #[test]

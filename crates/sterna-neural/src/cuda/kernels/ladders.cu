@@ -1,5 +1,6 @@
 // Algorithm 1 for many ladders at once, between the recorded computations (local moves, drift, target). LANES threads, two
-// coordinates each, for a replica or a journey, one warp for a ladder. D, CHAINS, LADDERS, STEPS (K), SEED and JITTER are
+// coordinates each, for a replica or a journey, one warp for a ladder. D, CHAINS, LADDERS, KEY (the first row's, among those of all
+// processes), STEPS (K), SEED and JITTER are
 // defined before; P is the number of pairs proposed by each ladder in this half, FIRST the first of them. The formulas
 // step_mean, step_log_ratio and log_weight are written from the library's own.
 
@@ -63,13 +64,13 @@ extern "C" __global__ void __launch_bounds__(128) begin(Ladders s, int move) {
     if (row >= LADDERS * CHAINS) return;
     const int chain = s.chain_of[row];
     const unsigned long long t = *s.iteration + 1;
-    const double shorter = 1.0 - JITTER * unit(philox(SEED, t, row, (LOCAL + 3 * move) << 16).a);
+    const double shorter = 1.0 - JITTER * unit(philox(SEED, t, KEY + row, (LOCAL + 3 * move) << 16).a);
     const double size = chain == 0 ? 0.0 : s.step_size[chain] * shorter;
     for (int b = lane; 2 * b < D; b += LANES) {
         double v[2], fresh[2];
-        normal_pair(philox(SEED, t, row, (LOCAL + 3 * move + 1) << 16 | b), v[0], v[1]);
+        normal_pair(philox(SEED, t, KEY + row, (LOCAL + 3 * move + 1) << 16 | b), v[0], v[1]);
         const bool draw = chain == 0 && move == 0;
-        if (draw) normal_pair(philox(SEED, t, row, REFERENCE << 16 | b), fresh[0], fresh[1]);
+        if (draw) normal_pair(philox(SEED, t, KEY + row, REFERENCE << 16 | b), fresh[0], fresh[1]);
         for (int k = 0; k < 2 && 2 * b + k < D; k++) {
             const int at = row * D + 2 * b + k;
             s.move_x[at] = draw ? fresh[k] : s.x[at];
@@ -90,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(128) settle(Ladders s, int move) {
     const unsigned long long t = *s.iteration + 1;
     const double ratio = s.end_log_ratio[row], log_target = s.end_log_target[row];
     const bool bad = isnan(log_target) || log_target == 1.0 / 0.0;
-    const double u = unit(philox(SEED, t, row, (LOCAL + 3 * move + 2) << 16).a);
+    const double u = unit(philox(SEED, t, KEY + row, (LOCAL + 3 * move + 2) << 16).a);
     const bool accept = chain == 0 || (!bad && ratio - log(u) > 0.0); // false for NaN
     if (accept) {
         for (int c = lane; c < D; c += LANES) s.x[row * D + c] = s.end_x[row * D + c], s.score[row * D + c] = s.end_score[row * D + c];
@@ -171,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(128) walk(Ladders s, Journeys j, in
     double squares = 0.0;
     for (int b = lane; 2 * b < D; b += LANES) {
         double z[2];
-        normal_pair(philox(SEED, t, j.row[journey], phase << 16 | b), z[0], z[1]);
+        normal_pair(philox(SEED, t, KEY + j.row[journey], phase << 16 | b), z[0], z[1]);
         for (int e = 0; e < 2 && 2 * b + e < D; e++) {
             const int at = journey * D + 2 * b + e;
             const double x = j.x[at], score = j.score[at], drift = (double)j.drift[at] + share * score;
@@ -240,7 +241,7 @@ static __device__ bool accepts(const Ladders &s, const Journeys &j, int ladder, 
     const double start = j.start[down], rejected = s.rejection[place];
     double2 *const sums = (double2 *)(s.weights + 4 * place), up_sum = sums[0], down_sum = sums[1];
     const long long before = s.accepted[place];
-    const double u = unit(philox(SEED, *s.iteration, ladder * CHAINS + pair, SWAP << 16).a);
+    const double u = unit(philox(SEED, *s.iteration, KEY + ladder * CHAINS + pair, SWAP << 16).a);
     if (isnan(forward)) forward = -1.0 / 0.0;
     if (isnan(backward)) backward = 1.0 / 0.0;
     if (start == -1.0 / 0.0) backward = -1.0 / 0.0;
