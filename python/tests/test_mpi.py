@@ -153,3 +153,12 @@ def test_without_mpi_several_processes_are_refused():
     code, _, errors = on(2, "sterna.sample(target, **SHORT)", environment=plain)
     assert code != 0 and "built without MPI" in errors and "cuda,mpi" in errors, errors
     assert np.isfinite(sterna.sample(sterna.from_pyfunc(2, humps), **SHORT).log_z)
+
+
+def test_the_script_of_the_page(tmp_path):
+    page = (ROOT / "docs" / "book" / "clusters.md").read_text()
+    script = page.split("```python\n")[1].split("```")[0]
+    (tmp_path / "my_model.py").write_text("from conftest import humps\n")
+    script = f"os.chdir({str(tmp_path)!r}); sys.path.insert(0, {str(tmp_path)!r})\n{script}"
+    code, said, errors = on(2, script)
+    assert code == 0 and said.count("<sterna.Run") == 1, said + errors

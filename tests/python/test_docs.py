@@ -23,6 +23,7 @@ FOLLOWED = {
     "book/likelihood.md": "tests/python/test_book.py",
     "book/stan.md": "tests/python/test_stan_models.py",
     "book/python.md": "python/tests/test_book.py",
+    "book/clusters.md": "python/tests/test_mpi.py",
 }
 TUTORIALS = "book/tutorial"
 
