@@ -1,6 +1,6 @@
 """What `accelerator.kind = "auto"` chooses, and what that is worth beside plain swaps and every fixed kind: docs/auto.md.
 
-    python3 scripts/measure/auto.py [--seeds 1,2] [--targets gmm-10,funnel] [--kinds none,auto] [--page]
+    python3 scripts/measure/auto.py [--seeds 1,2] [--targets gmm-10;funnel] [--kinds none;auto] [--page]
 
 Runs `sterna run --json`, one after the other, and keeps one line for each in docs/auto/results.jsonl, by target, kind and seed:
 a run that is measured again replaces its line. `--page` writes the tables of docs/auto.md from all lines that there are, and runs
@@ -24,6 +24,7 @@ BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 TARGETS = {
     "gmm-10": ["target.kind=gmm", "target.dim=10", "chains.count=10", "run.iterations=50000"],
     "gmm-50": ["target.kind=gmm", "target.dim=50", "chains.count=12", "run.iterations=20000"],
+    "gmm-100": ["target.kind=gmm", "target.dim=100", "chains.count=16", "run.iterations=20000"],
     "dw4": ["target.kind=dw4", "chains.count=10", "run.iterations=50000"],
     "many-well-32": ["target.kind=many-well", "chains.count=10", "run.iterations=50000"],
     "funnel": ["target.kind=funnel", "chains.count=10", "run.iterations=50000"],
@@ -36,6 +37,12 @@ TARGETS = {
     "mrna": ["target.kind=mrna"],
     "galaxies": ["target.kind=galaxies"],
 }
+# The same at another length.
+LONG = {"gmm-10": 200_000, "gmm-50": 200_000, "dw4": 200_000, "many-well-32": 200_000, "banana": 500_000, "alanine": 200_000}
+TARGETS |= {
+    f"{name}, long": [s for s in TARGETS[name] if not s.startswith("run.iterations")] + [f"run.iterations={count}"]
+    for name, count in LONG.items()
+}
 KINDS = {
     "none": ["accelerator.kind=none"],
     "auto": ["accelerator.kind=auto"],
@@ -43,6 +50,7 @@ KINDS = {
     "auto, 1 ms": ["accelerator.kind=auto", "accelerator.evaluation_cost_s=1e-3"],
     "affine": ["accelerator.kind=affine"],
     "affine-full": ["accelerator.kind=affine", "accelerator.covariance=full"],
+    "scaling": ["accelerator.kind=scaling"],
 }
 
 
@@ -119,12 +127,12 @@ def write_page():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="1")
-    parser.add_argument("--targets", default=",".join(TARGETS))
+    parser.add_argument("--targets", default=";".join(TARGETS), help="separated by ;")
     parser.add_argument("--kinds", default="none;auto", help="separated by ;")
     parser.add_argument("--page", action="store_true", help="only write the page")
     arguments = parser.parse_args()
     if not arguments.page:
-        for target in arguments.targets.split(","):
+        for target in arguments.targets.split(";"):
             for kind in arguments.kinds.split(";"):
                 for seed in arguments.seeds.split(","):
                     row = measure(target, kind, int(seed))

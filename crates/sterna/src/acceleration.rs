@@ -3,7 +3,7 @@
 mod choice;
 mod guarded;
 
-pub use choice::{Candidate, Choice, Choose, InSlices, PLAIN, Prospect, Trainee, Weighed};
+pub use choice::{Candidate, Choice, Choose, InSlices, Moved, PLAIN, Prospect, Trainee, Weighed};
 pub use guarded::{Guarded, JUDGES, judged_rejections, partly_plain};
 
 use crate::accelerator::Accelerator;
@@ -99,7 +99,8 @@ pub trait Fit: Send + Sync {
         true
     }
 
-    /// Iterations of which samples are worth collecting, at most so many: asked at the end of tuning, on its schedule.
+    /// Iterations of which samples are worth collecting, at most so many: asked at the end of tuning, on its schedule, and again whenever
+    /// as many have been collected.
     fn collects(&self, most: u64, _schedule: &Schedule, _prospect: &Prospect) -> Attempt {
         Attempt::Collect(most)
     }
@@ -109,6 +110,27 @@ pub trait Fit: Send + Sync {
 
     /// What a finished fit made, again from its record. The report comes back empty.
     fn rebuild(&self, record: &[u8]) -> Result<Fitted>;
+
+    /// The same for chains that lie elsewhere; none where it cannot be had there.
+    fn rebuild_at(&self, _record: &[u8], _schedule: &Schedule) -> Result<Option<Fitted>> {
+        Ok(None)
+    }
+
+    /// Where chains are to move from their schedule, for what was made to be rejected equally often by all pairs, and what was made for
+    /// chains there. Rejection rates are those that burn-in has seen or, before it, those that held-out samples promise.
+    fn follow(
+        &self,
+        _fitted: &Fitted,
+        _schedule: &Schedule,
+        _seen: Option<&[f64]>,
+    ) -> Result<Option<(Schedule, Fitted)>> {
+        Ok(None)
+    }
+
+    /// Where chains had been, and what was made for them there, if burn-in saw more rejections than had been promised before they moved.
+    fn go_back(&self, _fitted: &Fitted, _seen: &[f64]) -> Result<Option<(Schedule, Fitted)>> {
+        Ok(None)
+    }
 
     /// Whether what burn-in shows of its swaps may change it once more.
     fn looks_again(&self) -> bool {
@@ -207,6 +229,21 @@ impl PairReport {
 pub trait FitAtOnce: Send + Sync {
     /// The accelerator for this ladder.
     fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>>;
+
+    /// That for chains on another schedule, where the samples tell enough of it.
+    fn fit_at(&self, _collected: &Collected, _schedule: &Schedule) -> Result<Option<Arc<dyn Accelerator>>> {
+        Ok(None)
+    }
+}
+
+/// The samples that are the record of a fit by formula.
+fn recorded(record: &[u8]) -> Result<Collected> {
+    let collected: Collected =
+        postcard::from_bytes(record).map_err(|e| BadState::Unreadable(e.to_string()))?;
+    match collected.is_sound(collected.schedule.chains(), collected.local_variance.dim()) {
+        true => Ok(collected),
+        false => Err(BadState::Contradiction.into()),
+    }
 }
 
 impl<F: FitAtOnce> Fit for F {
@@ -216,14 +253,14 @@ impl<F: FitAtOnce> Fit for F {
     }
 
     fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
-        let collected: Collected =
-            postcard::from_bytes(record).map_err(|e| BadState::Unreadable(e.to_string()))?;
-        let dim = collected.local_variance.dim();
-        if !collected.is_sound(collected.schedule.chains(), dim) {
-            return Err(BadState::Contradiction.into());
-        }
-        let accelerator = self.fit(&collected)?;
+        let accelerator = self.fit(&recorded(record)?)?;
         Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    }
+
+    fn rebuild_at(&self, record: &[u8], schedule: &Schedule) -> Result<Option<Fitted>> {
+        let report = FitReport::default();
+        let made = self.fit_at(&recorded(record)?, schedule)?;
+        Ok(made.map(|accelerator| Fitted { accelerator, path: None, record: record.into(), report }))
     }
 }
 
@@ -263,6 +300,11 @@ impl FitAtOnce for FitAffine {
     fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>> {
         let affine = Affine::fit(collected.schedule.betas(), &collected.samples, self.full)?;
         Ok(Arc::new(FlowAccelerator::new(Arc::new(affine))))
+    }
+
+    fn fit_at(&self, collected: &Collected, schedule: &Schedule) -> Result<Option<Arc<dyn Accelerator>>> {
+        let affine = Affine::fit(collected.schedule.betas(), &collected.samples, self.full)?;
+        Ok(Some(Arc::new(FlowAccelerator::new(Arc::new(affine.at(schedule.betas())?)))))
     }
 }
 

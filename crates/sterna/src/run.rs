@@ -238,16 +238,18 @@ impl Run {
                 self.adapt(2.0 / (1.0 + round as f64));
                 self.ladder.clear_tuning(total);
             }
-            Stage::Collecting if done == total => {
-                self.begin_fit()?;
-                self.enter(Stage::Fitting);
-            }
+            Stage::Collecting if done == total => self.end_collecting()?,
             Stage::Fitting if done == total => self.finish_fit()?,
             Stage::BurnIn if done == total => {
-                self.look_again()?;
-                self.enter(Stage::Sampling);
+                let anew = self.look_again()?;
+                self.enter(if anew { Stage::BurnIn } else { Stage::Sampling });
             }
-            Stage::BurnIn if done == total / 2 && self.reference.is_none() => self.ladder.free_stranded()?,
+            Stage::BurnIn if done == total / 2 => {
+                if self.reference.is_none() {
+                    self.ladder.free_stranded()?;
+                }
+                self.follow_burn_in()?;
+            }
             Stage::Sampling => {
                 if let Some(reason) = self.ends_on_all(done)? {
                     self.finish(reason);

@@ -42,16 +42,60 @@ impl Affine {
     pub fn full(betas: Vec<f64>, moments: Vec<(Vec<f64>, Vec<f64>)>) -> Result<Self> {
         let (means, covariances): (Vec<_>, Vec<_>) = moments.into_iter().unzip();
         let factors = covariances.iter().map(|c: &Vec<f64>| cholesky(c)).collect::<Option<_>>();
-        let cure = "a covariance must be positive definite: collect more samples, or use the diagonal";
-        let factors =
-            factors.ok_or(Error::Setting { setting: "Affine.covariance", value: "singular".into(), cure })?;
-        Ok(Self { betas, means, factors, diagonal: false })
+        Ok(Self { betas, means, factors: factors.ok_or_else(singular)?, diagonal: false })
     }
 
     /// Moment-matched to samples of each chain.
     pub fn fit(betas: &[f64], samples: &[Batch], full: bool) -> Result<Self> {
         let moments = samples.iter().map(|s| moments(s, full)).collect();
         if full { Self::full(betas.to_vec(), moments) } else { Self::diagonal(betas.to_vec(), moments) }
+    }
+
+    /// The same for other chains. Between two that it was fitted to, precisions and precisions times means are taken as linear in β,
+    /// as they are between normals.
+    pub fn at(&self, betas: &[f64]) -> Result<Self> {
+        let (means, factors) = betas.iter().map(|&beta| self.moments_at(beta)).collect::<Result<_>>()?;
+        Ok(Self { betas: betas.to_vec(), means, factors, diagonal: self.diagonal })
+    }
+
+    /// Mean and factor of a chain at β.
+    fn moments_at(&self, beta: f64) -> Result<(Vec<f64>, Vec<f64>)> {
+        let above = self.betas.partition_point(|&b| b < beta);
+        let known = |chain: usize| (self.means[chain].clone(), self.factors[chain].clone());
+        match self.betas.get(above) {
+            Some(&b) if b == beta => return Ok(known(above)),
+            Some(_) if above > 0 => {}
+            _ => return self.chain(beta).map(known),
+        }
+        let [a, b] = [above - 1, above].map(|chain| self.precision(chain));
+        let along = (beta - self.betas[above - 1]) / (self.betas[above] - self.betas[above - 1]);
+        let between = |(a, b): (Vec<f64>, Vec<f64>)| -> Vec<f64> {
+            a.iter().zip(&b).map(|(a, b)| a + along * (b - a)).collect()
+        };
+        let (precision, pull) = (between((a.0, b.0)), between((a.1, b.1)));
+        if self.diagonal {
+            let mean = pull.iter().zip(&precision).map(|(pull, p)| pull / p).collect();
+            return Ok((mean, precision.iter().map(|p| p.sqrt().recip()).collect()));
+        }
+        let covariance = cholesky(&precision).map(|factor| inverse(&factor));
+        let factor = covariance.as_ref().and_then(|covariance| cholesky(covariance));
+        match (covariance, factor) {
+            (Some(covariance), Some(factor)) => Ok((times(&covariance, &pull), factor)),
+            _ => Err(singular()),
+        }
+    }
+
+    /// The precision of a chain, and its product with the mean.
+    fn precision(&self, chain: usize) -> (Vec<f64>, Vec<f64>) {
+        let (mean, factor) = (&self.means[chain], &self.factors[chain]);
+        if self.diagonal {
+            let precision: Vec<f64> = factor.iter().map(|f| (f * f).recip()).collect();
+            let pull = precision.iter().zip(mean).map(|(p, m)| p * m).collect();
+            return (precision, pull);
+        }
+        let precision = inverse(factor);
+        let pull = times(&precision, mean);
+        (precision, pull)
     }
 
     fn chain(&self, beta: f64) -> Result<usize> {
@@ -143,6 +187,34 @@ fn moments(samples: &Batch, full: bool) -> (Vec<f64>, Vec<f64>) {
     (mean, second)
 }
 
+fn singular() -> Error {
+    let cure = "a covariance must be positive definite: collect more samples, or use the diagonal";
+    Error::Setting { setting: "Affine.covariance", value: "singular".into(), cure }
+}
+
+/// (L Lᵀ)⁻¹ of a lower-triangular factor, row-major: its columns solve L Lᵀ x = e.
+fn inverse(factor: &[f64]) -> Vec<f64> {
+    let dim = factor.len().isqrt();
+    let (mut out, mut x) = (vec![0.0; factor.len()], vec![0.0; dim]);
+    for column in 0..dim {
+        for i in 0..dim {
+            let known: f64 = (0..i).map(|j| factor[i * dim + j] * x[j]).sum();
+            x[i] = (f64::from(u8::from(i == column)) - known) / factor[i * dim + i];
+        }
+        for i in (0..dim).rev() {
+            let known: f64 = (i + 1..dim).map(|j| factor[j * dim + i] * x[j]).sum();
+            x[i] = (x[i] - known) / factor[i * dim + i];
+        }
+        (0..dim).for_each(|i| out[i * dim + column] = x[i]);
+    }
+    out
+}
+
+/// A square matrix times a vector.
+fn times(matrix: &[f64], x: &[f64]) -> Vec<f64> {
+    matrix.chunks_exact(x.len()).map(|row| row.iter().zip(x).map(|(a, b)| a * b).sum()).collect()
+}
+
 /// L with L Lᵀ = `a`, row-major; none if `a` is not positive definite.
 fn cholesky(a: &[f64]) -> Option<Vec<f64>> {
     let dim = a.len().isqrt();
@@ -194,6 +266,37 @@ mod tests {
             }
             assert!(up.iter().zip(&down).all(|(u, d)| (u + d).abs() < 1e-12));
         }
+    }
+
+    /// Between N(0, I) and a normal every chain is a normal, whose precision is linear in β.
+    #[test]
+    fn chains_in_between_are_those_of_normals() {
+        let (mean, precision) = ([1.0, -2.0], [2.0, 0.6, 0.6, 1.0]);
+        let exact = |beta: f64| {
+            let one = [1.0, 0.0, 0.0, 1.0];
+            let mixed: Vec<f64> = (0..4).map(|i| one[i] + beta * (precision[i] - one[i])).collect();
+            let pull: Vec<f64> = times(&precision, &mean).iter().map(|p| beta * p).collect();
+            let covariance = inverse(&cholesky(&mixed).unwrap());
+            (times(&covariance, &pull), covariance)
+        };
+        let (known, wanted) = ([0.0, 0.3, 1.0], [0.0, 0.1, 0.3, 0.7, 1.0]);
+        let full = |betas: &[f64]| Affine::full(betas.to_vec(), betas.iter().map(|&b| exact(b)).collect());
+        let (moved, direct) = (full(&known).unwrap().at(&wanted).unwrap(), full(&wanted).unwrap());
+        let close = |a: &[Vec<f64>], b: &[Vec<f64>]| {
+            a.iter().flatten().zip(b.iter().flatten()).all(|(a, b)| (a - b).abs() < 1e-12)
+        };
+        assert!(close(&moved.means, &direct.means) && close(&moved.factors, &direct.factors));
+        // One coordinate of it, N(0, 1) to N(3, 1/4).
+        let alone = |beta: f64| {
+            let p = 1.0 + 3.0 * beta;
+            (vec![beta * 12.0 / p], vec![p.recip()])
+        };
+        let diagonal =
+            |betas: &[f64]| Affine::diagonal(betas.to_vec(), betas.iter().map(|&b| alone(b)).collect());
+        let (moved, direct) = (diagonal(&known).unwrap().at(&wanted).unwrap(), diagonal(&wanted).unwrap());
+        assert!(close(&moved.means, &direct.means) && close(&moved.factors, &direct.factors));
+        // Not beyond what is known.
+        assert!(diagonal(&known).unwrap().at(&[0.0, 1.5]).is_err());
     }
 
     #[test]

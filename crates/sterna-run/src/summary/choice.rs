@@ -23,6 +23,9 @@ pub struct ChoiceSummary {
     /// Why there was nothing to choose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// β of each chain where the samples lay that the choice was made from, if chains have moved since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "number::list")]
+    pub moved_from: Vec<f64>,
 }
 
 /// A way to carry swaps, weighed.
@@ -75,6 +78,7 @@ impl ChoiceSummary {
             evaluation_multiply_adds: choice.evaluation,
             evaluations: choice.evaluations,
             reason: choice.reason.clone(),
+            moved_from: choice.moved.as_ref().map_or(Vec::new(), |moved| moved.from.betas().to_vec()),
         }
     }
 
@@ -84,10 +88,15 @@ impl ChoiceSummary {
             return format!("Swaps are plain, and no transport was tried: {reason}.");
         }
         let asked = count(self.evaluations);
+        let moved = if self.moved_from.is_empty() {
+            ""
+        } else {
+            " Chains have moved to where all pairs would be rejected equally often."
+        };
         match self.weighed.iter().skip(1).any(|way| way.pairs > 0) {
             true => format!(
                 "On samples held out from tuning the mixture promised {:.2} times the draws of plain swaps for their cost; \
-                 judging took {asked} evaluations.",
+                 judging took {asked} evaluations.{moved}",
                 self.gain
             ),
             false => format!(

@@ -7,17 +7,19 @@
 
 mod balance;
 mod choosing;
+mod following;
 mod judges;
 mod pick;
 mod prospect;
 mod slices;
 
+pub use following::Moved;
 pub use prospect::Prospect;
 pub use slices::{InSlices, Trainee};
 
 use super::{Attempt, Collected, Fit, FitReport, Fitted, Fitting, PairReport};
 use crate::accelerator::Accelerator;
-use crate::accelerators::{Identity, PerPair};
+use crate::accelerators::{Identity, InTurn, PerPair};
 use crate::error::BadState;
 use crate::path::AnnealingPath;
 use crate::{Result, Schedule};
@@ -84,6 +86,8 @@ pub struct Choice {
     pub evaluations: u64,
     /// Why there was nothing to choose.
     pub reason: Option<String>,
+    /// Whether chains have moved to where the chosen transports are rejected equally often, and where they were before.
+    pub moved: Option<Moved>,
 }
 
 /// A way to carry swaps, weighed.
@@ -117,9 +121,23 @@ const WORTH_TRYING: f64 = 1.3;
 const COLLECTING: f64 = 0.05;
 /// Samples of a chain below which nothing can be fitted and judged.
 const FEWEST_SAMPLES: f64 = 400.0;
+/// One of so many proposals is plain where a transport carries the others: held-out samples show how often it rejects on the whole, not
+/// the few points from which it hardly ever leaves.
+const PLAIN_TURNS: u64 = 8;
 
-/// What a choice came to: which way carries each pair, from 0 for plain swaps, and the records of those in use.
-type Record = (Vec<usize>, Vec<(usize, Vec<u8>)>);
+/// Samples, of all ladders together, that show how fast local moves are where nobody has counted.
+const PILOT: f64 = 200.0;
+
+/// What a choice came to.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    /// Which way carries each pair, from 0 for plain swaps.
+    of_pair: Vec<usize>,
+    /// The records of those in use.
+    ways: Vec<(usize, Vec<u8>)>,
+    /// Where chains are and were, if they have moved.
+    moved: Option<Moved>,
+}
 
 /// What carries the ways in use, by their numbers.
 type Made = Vec<(usize, Fitted)>;
@@ -132,16 +150,18 @@ impl Choose {
         let place =
             |way: &usize| made.iter().position(|(other, _)| other == way).map_or(0, |place| place + 1);
         let of_pair: Vec<usize> = of_pair.iter().map(place).collect();
-        match of_pair.first() {
+        let carried = match of_pair.first() {
+            None | Some(0) if of_pair.iter().all(|way| *way == 0) => return Arc::new(Identity),
             Some(&first) if of_pair.iter().all(|way| *way == first) => ways[first].clone(),
             _ => Arc::new(PerPair::among(ways, of_pair)),
-        }
+        };
+        Arc::new(InTurn::new(carried, PLAIN_TURNS))
     }
 
     /// What a finished choice made.
     fn made(&self, choice: Choice, fits: Made, report: FitReport) -> Result<Fitted> {
-        let records: Vec<_> = fits.iter().map(|(way, fitted)| (*way, fitted.record.to_vec())).collect();
-        let record: Record = (choice.of_pair.clone(), records);
+        let ways = fits.iter().map(|(way, fitted)| (*way, fitted.record.to_vec())).collect();
+        let record = Record { of_pair: choice.of_pair.clone(), ways, moved: choice.moved.clone() };
         let record = postcard::to_allocvec(&record).map_err(|e| BadState::Unreadable(e.to_string()))?;
         let made: Vec<_> = fits.into_iter().map(|(way, fitted)| (way, fitted.accelerator)).collect();
         let accelerator = self.mixture(&choice.of_pair, &made);
@@ -159,15 +179,32 @@ impl Choose {
         }
     }
 
+    /// Which way carries each pair, and all ways of a record, for the chains where they are.
     fn read(&self, record: &[u8]) -> Result<(Vec<usize>, Made)> {
-        let (of_pair, records): Record =
-            postcard::from_bytes(record).map_err(|e| BadState::Unreadable(e.to_string()))?;
-        let kept = |way: &usize| *way == 0 || records.iter().any(|(other, _)| other == way);
-        if !of_pair.iter().all(kept) {
-            return Err(BadState::Contradiction.into());
-        }
+        let Record { of_pair, ways, moved } = Record::read(record)?;
+        let made = match &moved {
+            Some(Moved { to, .. }) => self.made_at(&ways, to)?.ok_or(BadState::Contradiction)?,
+            None => self.made_again(&ways)?,
+        };
+        Ok((of_pair, made))
+    }
+
+    /// Ways from their records, for the chains that they were fitted to.
+    fn made_again(&self, ways: &[(usize, Vec<u8>)]) -> Result<Made> {
         let rebuilt = |(way, record): &(usize, Vec<u8>)| Ok((*way, self.maker(*way)?.rebuild(record)?));
-        Ok((of_pair, records.iter().map(rebuilt).collect::<Result<_>>()?))
+        ways.iter().map(rebuilt).collect()
+    }
+}
+
+impl Record {
+    fn read(record: &[u8]) -> Result<Self> {
+        let record: Self = postcard::from_bytes(record).map_err(|e| BadState::Unreadable(e.to_string()))?;
+        let kept = |way: &usize| *way == 0 || record.ways.iter().any(|(other, _)| other == way);
+        let before = record.moved.iter().flat_map(|moved| &moved.of_pair);
+        match record.of_pair.iter().chain(before).all(kept) {
+            true => Ok(record),
+            false => Err(BadState::Contradiction.into()),
+        }
     }
 }
 
@@ -212,6 +249,8 @@ impl Fit for Choose {
             format!("without any rejected swap there would be {most_gain:.2} times the draws")
         } else if wanted * (prospect.ladders as f64) < FEWEST_SAMPLES {
             format!("in {:.0} iterations, all that are expected, a choice would not pay", prospect.ahead)
+        } else if prospect.effective.is_none() {
+            return Attempt::Collect(wanted.min((PILOT / prospect.ladders as f64).ceil()) as u64);
         } else {
             return Attempt::Collect(wanted as u64);
         };
@@ -230,6 +269,19 @@ impl Fit for Choose {
         let made: Vec<_> = fits.into_iter().map(|(way, fitted)| (way, fitted.accelerator)).collect();
         let accelerator = self.mixture(&of_pair, &made);
         Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    }
+
+    fn follow(
+        &self,
+        fitted: &Fitted,
+        schedule: &Schedule,
+        seen: Option<&[f64]>,
+    ) -> Result<Option<(Schedule, Fitted)>> {
+        self.followed(fitted, schedule, seen)
+    }
+
+    fn go_back(&self, fitted: &Fitted, seen: &[f64]) -> Result<Option<(Schedule, Fitted)>> {
+        self.gone_back(fitted, seen)
     }
 
     fn looks_again(&self) -> bool {

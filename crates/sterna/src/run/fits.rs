@@ -34,6 +34,8 @@ pub(super) struct Fits {
 
 /// Round trips that make a count of them trustworthy.
 const ENOUGH: u64 = 20;
+/// Swaps of a pair that show how often it is rejected.
+const ENOUGH_SWAPS: u64 = 100;
 
 /// Plain swaps on the tuned ladder, as the first samples for a fit were collected: what an accelerator is
 /// held against.
@@ -124,8 +126,6 @@ impl Run {
 
     /// Whether samples for a fit are not worth collecting: then it is left at that.
     pub(super) fn leaves_fit(&mut self) -> bool {
-        let Acceleration::Fitted(fit) = &self.acceleration else { return true };
-        let most = self.settings.collect << self.fits.done;
         let last = self.progress.rounds.last();
         let rates = last.map_or(Vec::new(), |round| {
             round.rejection_rates.iter().map(|rate| rate.unwrap_or(f64::NAN)).collect()
@@ -134,7 +134,13 @@ impl Run {
         let each = self.reference.as_ref().map(|reference| reference.state.effective_each);
         let effective = each.map(|each| each * self.progress.stage_iterations as f64);
         let prospect = self.prospect(rates, last.map_or(&[], |round| &round.schedule), effective);
-        match fit.collects(most, &self.ladder.sampler.schedule, &prospect) {
+        self.leaves(&prospect)
+    }
+
+    fn leaves(&mut self, prospect: &Prospect) -> bool {
+        let Acceleration::Fitted(fit) = &self.acceleration else { return true };
+        let most = self.settings.collect << self.fits.done;
+        match fit.collects(most, &self.ladder.sampler.schedule, prospect) {
             Attempt::Collect(iterations) => {
                 self.fits.collect = iterations.clamp(10, most);
                 false
@@ -146,16 +152,88 @@ impl Run {
         }
     }
 
-    /// End of burn-in: swaps are plain on pairs where those of the fit were rejected more often than plain ones had been.
-    pub(super) fn look_again(&mut self) -> Result<()> {
-        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
-        let (Some(fitted), Some(plain)) = (&self.fits.fitted, &self.fits.plain) else { return Ok(()) };
-        let chains = self.ladder.chains();
-        if !fit.looks_again() || plain.schedule != self.ladder.sampler.schedule {
+    /// What swaps cost and brought while samples were collected.
+    fn prospect_of_samples(&self) -> Prospect {
+        let rates = Counts::rejection_rates(self.ladder.tuning_counts(), self.ladder.chains());
+        let schedule = &self.ladder.sampler.schedule;
+        self.prospect(rates, schedule.betas(), Some(self.collected_draws(schedule.target())))
+    }
+
+    /// As many samples are there as were wanted: they may show that more are, or that none were worth it.
+    pub(super) fn end_collecting(&mut self) -> Result<()> {
+        let prospect = self.prospect_of_samples();
+        if self.fits.done == 0 && self.leaves(&prospect) {
+            let chains = self.ladder.chains();
+            for shard in &mut self.ladder.shards {
+                shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
+            }
+            self.fits.plain = None;
+            self.enter_after_fit();
+        } else if self.progress.stage_iterations >= self.fits.collect {
+            self.fits.collect = self.progress.stage_iterations;
+            self.begin_fit(prospect)?;
+            self.enter(Stage::Fitting);
+        }
+        Ok(())
+    }
+
+    /// Chains move to where all pairs would be rejected equally often, if what was fitted can be had there: as held-out samples promise,
+    /// or by the rates that were seen. Whether they have.
+    fn follow_transport(&mut self, seen: Option<&[f64]>) -> Result<bool> {
+        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(false) };
+        let Some(fitted) = &self.fits.fitted else { return Ok(false) };
+        if self.settings.criterion == Criterion::Fixed || self.settings.burn_in < 2 {
+            return Ok(false);
+        }
+        match fit.follow(fitted, &self.ladder.sampler.schedule, seen)? {
+            Some((schedule, fitted)) => self.take_up(schedule, fitted).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Chains elsewhere, and what was made for them there.
+    fn take_up(&mut self, schedule: Schedule, fitted: Fitted) -> Result<()> {
+        self.ladder.sampler.accelerator = fitted.accelerator.clone();
+        self.fits.fitted = Some(fitted);
+        self.ladder.move_chains(schedule)
+    }
+
+    /// Halfway through burn-in: chains that have followed a transport move once more, by what was seen of its swaps.
+    pub(super) fn follow_burn_in(&mut self) -> Result<()> {
+        let choice = self.fits.fitted.as_ref().and_then(|fitted| fitted.report.choice.as_ref());
+        if choice.is_none_or(|choice| choice.moved.is_none()) {
             return Ok(());
+        }
+        let chains = self.ladder.chains();
+        let seen = Counts::rejection_rates(self.ladder.tuning_counts(), chains);
+        let swaps = Counts::swaps(self.ladder.tuning_counts(), chains);
+        if swaps.iter().all(|&n| n >= ENOUGH_SWAPS) && self.follow_transport(Some(&seen))? {
+            self.ladder.clear_tuning(self.settings.round_iterations);
+        }
+        Ok(())
+    }
+
+    /// End of burn-in: swaps are plain on pairs where those of the fit were rejected more often than plain ones had been. Chains
+    /// that had moved in vain go back, and burn-in begins anew: whether they do.
+    pub(super) fn look_again(&mut self) -> Result<bool> {
+        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(false) };
+        let (Some(fitted), Some(plain)) = (&self.fits.fitted, &self.fits.plain) else { return Ok(false) };
+        let chains = self.ladder.chains();
+        if !fit.looks_again() {
+            return Ok(false);
         }
         let seen = Counts::rejection_rates(self.ladder.tuning_counts(), chains);
         let swaps = Counts::swaps(self.ladder.tuning_counts(), chains);
+        if plain.schedule != self.ladder.sampler.schedule {
+            let back = match swaps.iter().all(|&n| n >= ENOUGH_SWAPS) {
+                true => fit.go_back(fitted, &seen)?,
+                false => None,
+            };
+            return match back {
+                Some((schedule, fitted)) => self.take_up(schedule, fitted).map(|()| true),
+                None => Ok(false),
+            };
+        }
         let worse = |n: usize| {
             // Three standard errors of a number between 0 and 1 that is known from so many swaps.
             let unsure = 1.5 / (swaps[n].max(1) as f64).sqrt();
@@ -166,7 +244,7 @@ impl Run {
             self.ladder.sampler.accelerator = fitted.accelerator.clone();
             self.fits.fitted = Some(fitted);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Whether burn-in is recorded, so that it can be looked at.
@@ -175,7 +253,7 @@ impl Run {
     }
 
     /// End of collecting: the samples go to the fit.
-    pub(super) fn begin_fit(&mut self) -> Result<()> {
+    fn begin_fit(&mut self, prospect: Prospect) -> Result<()> {
         self.acceleration = self.acceleration.on(&self.own_path()?);
         let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(()) };
         let (chains, dim) = (self.ladder.chains(), self.ladder.dim());
@@ -192,9 +270,6 @@ impl Run {
                 ..before
             });
         }
-        let rates = Counts::rejection_rates(self.ladder.tuning_counts(), chains);
-        let schedule = self.ladder.sampler.schedule.clone();
-        let prospect = self.prospect(rates, schedule.betas(), Some(self.collected_draws(schedule.target())));
         let shards = &mut self.ladder.shards;
         let collected = Arc::new(Collected {
             round: self.fits.done,
@@ -225,6 +300,9 @@ impl Run {
         let Some(path) = path else {
             self.ladder.sampler.accelerator = accelerator;
             self.spread_chains()?;
+            if self.fits.done == self.settings.fits {
+                self.follow_transport(None)?;
+            }
             self.enter_after_fit();
             return Ok(());
         };

@@ -115,13 +115,16 @@ impl Run {
     }
 
     /// Iterations of sampling, as far as is known before it: all, or those in which the draws that are wanted come, each
-    /// as seldom as in tuning or, where that was not looked at, as round trips.
+    /// as seldom as in tuning or, where that was not looked at, as in what was collected, if not as round trips.
     pub(super) fn iterations_ahead(&self, prospect: &Prospect) -> f64 {
         let most = self.settings.iterations as f64;
         let Some(until) = &self.settings.until else { return most };
         let each = match &self.reference {
             Some(reference) => reference.state.effective_each,
-            None => prospect.ladders as f64 * round_trip_rate(&prospect.rejection_rates),
+            None => {
+                let drawn = prospect.effective.unwrap_or(0.0) / prospect.iterations.max(1) as f64;
+                drawn.max(prospect.ladders as f64 * round_trip_rate(&prospect.rejection_rates))
+            }
         };
         let wanted = until.ess.filter(|_| each > 0.0).map_or(most, |ess| ess / each);
         let allowed = until.evaluations.map_or(f64::INFINITY, |all| {

@@ -13,7 +13,7 @@ pub fn section(folder: &Folder) -> Option<Section> {
         id: "choice",
         title: "Choice of transport",
         introduction: format!(
-            "{} It was frozen before burn-in; whatever carries swaps, every path is weighed, so the run stays exact.",
+            "{} It was frozen before sampling; whatever carries swaps, every path is weighed, so the run stays exact.",
             choice.sentence()
         ),
         table: table(choice),

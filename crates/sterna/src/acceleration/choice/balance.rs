@@ -1,8 +1,11 @@
 //! What swaps of all kinds bring and cost, on one scale: draws for evaluations of the target.
 
 use super::pick::{Leg, Way};
-use super::{Prospect, Weighed};
+use super::{PLAIN_TURNS, Prospect, Weighed};
 use crate::Schedule;
+
+/// Share of the proposals that are plain whatever carries the others.
+pub(super) const PLAIN_SHARE: f64 = 1.0 / PLAIN_TURNS as f64;
 
 /// The pairs of a ladder, and every way to carry them.
 pub(super) struct Balance {
@@ -26,12 +29,15 @@ impl Balance {
         // Two journeys a swap, which is proposed in every second iteration, or in each.
         let journeys: Vec<f64> =
             (0..pairs).map(|pair| if pair < target { prospect.turns as f64 } else { 1.0 }).collect();
+        let plain = &weighed[0];
         let way = |weighed: &Weighed, pair: usize| match &weighed.refused {
             Some(_) => Way::new(1.0, f64::MAX.sqrt()),
-            None => Way::new(
-                weighed.rejection_rates[pair] + weighed.uncertainty[pair],
-                journeys[pair] * (weighed.evaluations + weighed.operations / evaluation),
-            ),
+            None => {
+                let (own, plain) = (weighed.rejection_rates[pair], plain.rejection_rates[pair]);
+                let carried = own + weighed.uncertainty[pair];
+                let journey = journeys[pair] * (weighed.evaluations + weighed.operations / evaluation);
+                Way::new(carried + PLAIN_SHARE * (plain - carried), (1.0 - PLAIN_SHARE) * journey)
+            }
         };
         let ways =
             (0..pairs).map(|pair| weighed.iter().map(|weighed| way(weighed, pair)).collect()).collect();

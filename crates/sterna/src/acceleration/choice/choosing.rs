@@ -212,6 +212,7 @@ impl Choosing {
             evaluation,
             evaluations: judged.map(|j| j.asked).sum(),
             reason: None,
+            moved: None,
         }
     }
 

@@ -39,6 +39,15 @@ pub struct Prospect {
 /// Round trips that make a count of them trustworthy.
 const ENOUGH: u64 = 20;
 
+/// Ladders that would hardly all be in one mode of several.
+const MANY_LADDERS: usize = 4;
+
+/// Ladders that never leave their modes are worth about so many draws each.
+const OF_A_LADDER: f64 = 3.0;
+
+/// Of n effective draws, which the coordinate with fewest of them had, there may have been so many √n more.
+const COUNTED_LOW: f64 = 10.0;
+
 /// Share of what round trips take longer than rejections say that no transport mends.
 const OF_MOVES: f64 = 0.5;
 
@@ -79,13 +88,18 @@ impl Prospect {
         (0..schedule.legs()).map(leg).collect()
     }
 
-    /// Effective draws of an iteration of one ladder that local moves bring by themselves: those beyond one for each round trip.
-    /// Where trips were few, draws of a single mode may look like many: then nobody knows, and none are counted.
+    /// Effective draws of an iteration of one ladder that local moves bring by themselves: those beyond one for each round trip. Short
+    /// series count them low, so that there may be some more. Where trips were few, draws of a single mode may look like many: then
+    /// nobody knows, and none are counted, unless there are ladders enough to lie in modes that differ.
     fn local_draws(&self) -> f64 {
+        let mut counted = self.effective.unwrap_or(0.0);
         if self.round_trips < ENOUGH {
-            return 0.0;
+            if self.ladders < MANY_LADDERS {
+                return 0.0;
+            }
+            counted = (counted - OF_A_LADDER * self.ladders as f64).max(0.0);
         }
-        let more = self.effective.unwrap_or(0.0) - self.round_trips as f64;
+        let more = counted + COUNTED_LOW * counted.sqrt() - self.round_trips as f64;
         if more > 0.0 { more / (self.iterations.max(1) * self.ladders.max(1) as u64) as f64 } else { 0.0 }
     }
 
@@ -120,7 +134,7 @@ mod tests {
             iterations: 1000,
             evaluations: 12_000,
             round_trips: 200,
-            effective: Some(150.0),
+            effective: Some(50.0),
             rejection_rates: rates,
             target: 2,
             turns: 1,
@@ -133,15 +147,19 @@ mod tests {
         assert!((prospect.most_gain() - 2.0).abs() < 1e-12);
         assert_eq!(prospect.evaluations_ahead(), 600.0);
         // Where local moves bring most draws, trips have little to add: one in ten iterations, and a trip in ten.
+        // Four hundred that were counted may be two hundred more.
         let easy = Prospect { effective: Some(400.0), ..prospect.clone() };
         assert!(
-            (easy.most_gain() - (0.1 + 1.0 / 4.0) / (0.1 + 1.0 / 8.0)).abs() < 1e-12,
+            (easy.most_gain() - (0.2 + 1.0 / 4.0) / (0.2 + 1.0 / 8.0)).abs() < 1e-12,
             "{}",
             easy.most_gain()
         );
         // Too few trips tell nothing of what hinders them.
-        let few = Prospect { round_trips: 3, effective: None, ..prospect };
+        let few = Prospect { round_trips: 3, effective: None, ..prospect.clone() };
         assert_eq!(few.most_gain(), 3.0);
+        // But many ladders would hardly all be in one mode.
+        let many = Prospect { ladders: 4, round_trips: 3, effective: Some(400.0), ..prospect };
+        assert!(many.most_gain() < 2.5, "{}", many.most_gain());
         // The second leg rests in nine of ten iterations.
         let both = Schedule::two_legs(&Schedule::uniform(3), &Schedule::uniform(2));
         let resting = Prospect { rejection_rates: vec![0.5, 0.5, 0.1], every: 10, ..few };
