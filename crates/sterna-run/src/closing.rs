@@ -45,6 +45,7 @@ pub(crate) fn look(problem: &Problem, run: &Run, seed: u64, draws: &[Draws]) -> 
         target: problem.target.clone(),
         mixture,
         found: run.found(),
+        stood_out: run.stood_out(),
         begun: run.given_anchor().map(|(mean, deviation)| Starts { mean, deviation }),
         draws,
         covariance: Covariance::for_dim(dim),

@@ -18,6 +18,7 @@ mod refit;
 mod shape;
 mod soundings;
 mod split;
+mod standouts;
 mod starts;
 mod tails;
 
@@ -33,5 +34,6 @@ pub use refit::Worth;
 pub use shape::Shape;
 pub(crate) use soundings::of_either;
 pub use soundings::{Soundings, sound};
+pub(crate) use standouts::{MOST_COORDINATES, Standouts};
 pub use starts::Starts;
 pub use tails::{Endless, endless};

@@ -1,9 +1,9 @@
 //! A last look, once all draws are there: does the density rise where no draw came near?
 //!
 //! Points all around the draws, from once to twelve times as far as these lie, are asked once each. Where the score there is
-//! that of a mixture which looks like the draws, they tell nothing new; from the others, and from draws that the mixture does
-//! not explain, climbs go uphill. An optimum that should hold some of the mass, and that no draw is near or connected to, was missed.
-//! And does the density end where the draws do?
+//! that of a mixture which looks like the draws, they tell nothing new; from the others, from draws that the mixture does
+//! not explain, and from all that stood out while the run went on, climbs go uphill. An optimum was missed if mass lies around it, as draws
+//! of its normal tell, and the draws have hardly any there. And does the density end where the draws do?
 
 mod tails;
 mod unanswered;
@@ -11,7 +11,9 @@ mod unanswered;
 pub use tails::CutTail;
 pub use unanswered::unanswered;
 
-use crate::fitted::{Covariance, Found, Further, Mixture, Optimum, Place, Shape, Starts, places};
+use crate::fitted::{
+    Covariance, Found, Further, MOST_COORDINATES, Mixture, Optimum, Place, Shape, Standouts, Starts, places,
+};
 use crate::records::Draws;
 use crate::streams::Phase;
 use crate::{Batch, Counted, Result, Streams, Target};
@@ -33,14 +35,19 @@ const CLIMBS: (u64, u64) = (8, 32);
 /// A score this near to that of the mixture, relative to its length, is explained by it.
 const EXPLAINED: f64 = 0.5;
 
-/// Between an optimum and a draw that belongs to it, the density nowhere falls by more than this below the lower of the two, in log.
-const DIP: f64 = 1.0;
+/// Climbs from what stood out, by each measure of that.
+const CLIMBS_TO_STANDOUTS: usize = 4;
 
-/// Points on the line between an optimum and a draw.
-const BETWEEN: usize = 9;
+/// An optimum was missed if draws have less than this part of the share of the mass that lies around it.
+const VISITED: f64 = 0.1;
 
-/// Draws nearest to an optimum that are asked whether they belong to it.
-const NEAREST: usize = 3;
+/// Where curvature says so, draws of its normal are asked: so many, of so many optima, and their mean has to be so many standard
+/// errors above what it is compared with.
+const ASKED: u32 = 64;
+const OPTIMA_ASKED: usize = 8;
+const SURE: f64 = 2.0;
+/// Numbers of the first of these draws.
+const AROUND_OPTIMA: u64 = 1000;
 
 /// What a last look begins with.
 pub struct LastLook<'a> {
@@ -50,6 +57,8 @@ pub struct LastLook<'a> {
     pub mixture: &'a Mixture,
     /// What earlier climbs found.
     pub found: Found,
+    /// Places that stood out while the run went on.
+    pub stood_out: Vec<Place>,
     /// The broad normal that the run began from, where there is one.
     pub begun: Option<Starts<'a>>,
     /// Draws of the target, ladder after ladder.
@@ -99,6 +108,7 @@ impl LastLook<'_> {
     ///     target: Arc::new(Normal::isotropic(1, 1.0)),
     ///     mixture: &Mixture::normal(vec![0.0], Shape::Diagonal(vec![1.0]))?,
     ///     found: Found::default(),
+    ///     stood_out: Vec::new(),
     ///     begun: None,
     ///     draws: &draws,
     ///     covariance: Covariance::Dense,
@@ -115,20 +125,26 @@ impl LastLook<'_> {
         let target = Arc::new(Counted::new(self.target.clone()));
         let (mean, deviation) = spread(self.draws, self.mixture.dim());
         let around = Starts { mean: &mean, deviation: &deviation };
-        let starts = self.starts(&*target, around, budget)?;
+        let further = self.starts(&*target, around, budget, weighty.log_z)?;
         let shape = self.mixture.pooled_shape();
-        let further = Further { points: starts, others: 0 };
         let anchor = self.begun.unwrap_or(around);
         let found = self.found.clone();
         let found = found.and_further(&*target, anchor, &self.streams, (self.covariance, &shape), further)?;
-        let mut unvisited = Vec::new();
+        let mut seldom: Vec<(Optimum, f64)> = Vec::new();
         for optimum in found.optima {
-            let share = (optimum.log_evidence - weighty.log_z).exp();
-            if share > weighty.share && !self.is_visited(&*target, &optimum)? {
+            let (expected, seen) = (weighty.share_of(optimum.log_evidence), self.share_near(&optimum));
+            if expected > weighty.share && seen < VISITED * expected {
+                seldom.push((optimum, seen));
+            }
+        }
+        seldom.sort_by(|a, b| b.0.log_evidence.total_cmp(&a.0.log_evidence));
+        let mut unvisited = Vec::new();
+        for (number, (optimum, seen)) in seldom.into_iter().take(OPTIMA_ASKED).enumerate() {
+            let expected = weighty.share_of(self.log_mass_near(&*target, &optimum, number as u64)?);
+            if expected > weighty.share && seen < VISITED * expected {
                 unvisited.push(optimum);
             }
         }
-        unvisited.sort_by(|a, b| b.log_evidence.total_cmp(&a.log_evidence));
         let spent = target.evaluations();
         let tails = Tails { target: &*target, mixture: self.mixture, draws: self.draws, weighty };
         let cut_tail = tails.cut(|| target.evaluations() - spent < budget)?;
@@ -140,8 +156,8 @@ impl LastLook<'_> {
         self.draws.iter().flat_map(move |d| d.x.chunks_exact(dim).zip(d.log_density.iter().copied()))
     }
 
-    /// Where climbs start.
-    fn starts(&self, target: &dyn Target, around: Starts, budget: u64) -> Result<Vec<Vec<f64>>> {
+    /// Where climbs start, and where those do that look for something narrow.
+    fn starts(&self, target: &dyn Target, around: Starts, budget: u64, log_z: f64) -> Result<Further> {
         let dim = self.mixture.dim();
         let each = match self.found.climbs {
             0 => 20 + dim as u64,
@@ -167,7 +183,13 @@ impl LastLook<'_> {
             starts.extend(high.iter().chain(rest.iter().step_by(stride)).map(|place| place.point.clone()));
         }
         starts.extend(self.strange_draws(climbs - starts.len().min(climbs)));
-        Ok(starts)
+        if dim > MOST_COORDINATES {
+            return Ok(Further { points: starts, ..Further::default() });
+        }
+        let seen = self.stood_out.iter().chain(&asked).cloned().collect();
+        let standouts = Standouts::beside(self.mixture.with_rim(), target.has_score(), log_z, seen);
+        let narrow = standouts.to_climb_from(CLIMBS_TO_STANDOUTS);
+        Ok(Further { points: starts, narrow, others: 0 })
     }
 
     /// Points around the draws and, in turn, around where the run began, farther and farther.
@@ -213,29 +235,50 @@ impl LastLook<'_> {
         gaps.into_iter().take(count).map(|(_, x)| x).collect()
     }
 
-    /// Whether a draw is as near to an optimum as draws of its normal are, or the density leads from it to one without a dip.
-    fn is_visited(&self, target: &dyn Target, optimum: &Optimum) -> Result<bool> {
-        let mut near: Vec<(f64, &[f64], f64)> = Vec::new();
-        for (x, log_density) in self.points() {
-            let square = distance(x, &optimum.mean, &optimum.shape);
-            if square < reach(x.len()) {
-                return Ok(true);
-            }
-            near.push((square, x, log_density));
+    /// Share of the draws that lie where those of an optimum's normal do.
+    fn share_near(&self, optimum: &Optimum) -> f64 {
+        let (mut near, mut all) = (0.0, 0.0);
+        for (x, _) in self.points() {
+            all += 1.0;
+            near += f64::from(u8::from(distance(x, &optimum.mean, &optimum.shape) < core(x.len())));
         }
-        near.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for (_, x, log_density) in near.into_iter().take(NEAREST) {
-            let at = |k: usize| {
-                let t = (k + 1) as f64 / (BETWEEN + 1) as f64;
-                x.iter().zip(&optimum.mean).map(|(x, m)| x + t * (m - x)).collect()
-            };
-            let floor = log_density.min(optimum.log_density) - DIP;
-            if places(target, (0..BETWEEN).map(at).collect())?.iter().all(|place| place.log_density >= floor)
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        near / all
+    }
+
+    /// log of the mass that lies there, at least: by draws of the normal, whatever curvature has made of it.
+    fn log_mass_near(&self, target: &dyn Target, optimum: &Optimum, number: u64) -> Result<f64> {
+        let normal = Mixture::normal(optimum.mean.clone(), optimum.shape.clone())?;
+        let dim = optimum.mean.len();
+        let mut z = Batch::zeros(ASKED as usize, dim);
+        self.streams.normals(Phase::Climb, AROUND_OPTIMA + number, &(0..ASKED).collect::<Vec<_>>(), &mut z);
+        let points = z.iter_rows().map(|z| {
+            let mut x = z.to_vec();
+            normal.draw(0.0, &mut x);
+            x
+        });
+        let (mut score, mut work) = (vec![0.0; dim], Vec::new());
+        let weights: Vec<f64> = places(target, points.collect())?
+            .iter()
+            .map(|place| {
+                let weight = place.log_density
+                    - normal.evaluate(&place.point, &mut score, &mut work)
+                    - optimum.log_evidence;
+                let near = distance(&place.point, &optimum.mean, &optimum.shape) < core(dim);
+                if near && weight < f64::INFINITY { weight.exp() } else { 0.0 }
+            })
+            .collect();
+        let count = f64::from(ASKED);
+        let mean = weights.iter().sum::<f64>() / count;
+        let square: f64 = weights.iter().map(|w| (w - mean) * (w - mean)).sum();
+        let least = mean - SURE * (square / (count * (count - 1.0))).sqrt();
+        Ok(optimum.log_evidence + least.max(0.0).ln())
+    }
+}
+
+impl Weighty {
+    /// Share of all mass, were so much there and not yet counted.
+    fn share_of(&self, log_mass: f64) -> f64 {
+        1.0 / (1.0 + (self.log_z - log_mass).exp())
     }
 }
 
@@ -272,6 +315,12 @@ fn distance(x: &[f64], from: &[f64], shape: &Shape) -> f64 {
     let mut away: Vec<f64> = x.iter().zip(from).map(|(x, m)| x - m).collect();
     shape.solve(&mut away);
     away.iter().map(|a| a * a).sum()
+}
+
+/// Squared distance from its middle that nearly all draws of a normal have less of.
+fn core(dim: usize) -> f64 {
+    let dim = dim as f64;
+    dim + 3.0 * (2.0 * dim).sqrt() + 3.0
 }
 
 /// Squared distance from its middle that draws of a normal never have.

@@ -24,6 +24,7 @@ mod results;
 mod rows;
 mod saved;
 mod settings;
+mod stood_out;
 mod tuning;
 mod until;
 

@@ -64,7 +64,7 @@ impl Evidence<'_> {
 
     pub(super) fn log_z_disagrees(&self) -> Option<String> {
         let z = &self.results.log_z;
-        let gap = (z.forward - z.backward).abs();
+        let gap = z.gap();
         (gap.is_nan() || gap > 1.0 + 10.0 * z.standard_error).then(|| {
             format!(
                 "log Z from forward weights ({:.3}) and from backward weights ({:.3}) disagree: the chains overlap too \

@@ -17,6 +17,7 @@ fn healthy() -> Results {
         backward: 1.0,
         bar: Bar { log_ratio: 1.0, slope: 1.0, overlap: 0.5 },
         crooks: Crooks { crossing: 1.0, slope: 1.0 },
+        alive: 1.0,
     };
     Results {
         iterations: 10_000,
@@ -32,6 +33,7 @@ fn healthy() -> Results {
             geometric_mean: 4.0,
             bar: 4.0,
             standard_error: 0.01,
+            unseen: 0.0,
             pairs: vec![pair; 4],
         },
         legs: Vec::new(),

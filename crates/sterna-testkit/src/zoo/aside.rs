@@ -41,7 +41,41 @@ pub(super) fn specimens() -> Vec<Specimen> {
     let bell = |weight: f64, at: f64, width: f64| Hump::new(weight, vec![at, 0.0, 0.0], width);
     let dumbbell = vec![bell(0.45, -4.0, 0.8), bell(0.1, 0.0, 1.2), bell(0.45, 4.0, 0.8)];
     all.push(of("dumbbell", "N(∓4, 0.8) with a bar between, d = 3", dumbbell, &[-3.0, 0.0]));
+    let at = |weight: f64, at: f64, width: f64| Hump::new(weight, vec![at; 3], width);
+    let spikes = vec![at(0.5, 0.0, 1.0), at(0.25, 0.9, 0.08), at(0.25, -0.7, 0.08)];
+    all.push(of("two-spikes", "½ N(0, 1) + ¼ N(0.9, 0.08) + ¼ N(−0.7, 0.08), d = 3", spikes, &[-0.7, 0.9]));
+    let other = vec![at(0.4, 0.0, 1.5), at(0.3, -2.0, 0.1), at(0.3, 1.5, 0.2)];
+    all.push(of(
+        "spikes-apart",
+        "0.4 N(0, 1.5) + 0.3 N(−2, 0.1) + 0.3 N(1.5, 0.2), d = 3",
+        other,
+        &[-1.8, 1.4],
+    ));
+    let beside = vec![Hump::new(0.8, vec![0.0; 2], 2.0), Hump::new(0.2, vec![3.0, -2.0], 0.1)];
+    all.push(of("thin-beside", "0.8 N(0, 2) + 0.2 N((3, −2), 0.1), d = 2", beside, &[0.0, 2.9]));
+    all.push(spike_in_cauchy());
     all
+}
+
+/// Half of it a Cauchy, half a narrow normal.
+fn spike_in_cauchy() -> Specimen {
+    let spike = Hump::new(0.5, vec![2.0, 1.0], 0.05);
+    let density = Density::new(2, move |x, score| {
+        let broad = 0.5f64.ln() - x.iter().map(|x| (PI * (1.0 + x * x)).ln()).sum::<f64>();
+        let narrow = spike.log_density(x);
+        let all = super::log_sum_exp(&[broad, narrow]);
+        for ((score, x), centre) in score.iter_mut().zip(x).zip(&spike.centre) {
+            let pull = (narrow - all).exp() * (centre - x) / spike.deviation.powi(2);
+            *score = pull - (broad - all).exp() * 2.0 * x / (1.0 + x * x);
+        }
+        all
+    });
+    let below = |t: f64| 0.25 + 0.5 * t.atan() / PI;
+    aside("spike-in-cauchy", "½ Cauchy + ½ N((2, 1), 0.05), d = 2", density).with_log_z(0.0).knowing([
+        Expectation::below(0, 0.0, below(0.0)),
+        Expectation::below(0, 1.9, below(1.9) + 0.5 * normal_cdf(-2.0)),
+        Expectation::below(1, 1.0, below(1.0) + 0.25),
+    ])
 }
 
 fn aside(name: &'static str, about: &'static str, density: Density) -> Specimen {

@@ -9,6 +9,7 @@ pub(super) fn specimens() -> Vec<Specimen> {
         unequal(),
         three_widths(),
         spike_on_hill(),
+        thin_apart(),
         corners(),
         ring(),
         light(),
@@ -52,6 +53,12 @@ fn spike_on_hill() -> Specimen {
     let humps = vec![Hump::new(0.5, vec![0.0; 3], 1.0), Hump::new(0.5, vec![1.0; 3], 0.05)];
     let about = "½ N(0, 1) + ½ N(1, 0.05), d = 3: a spike on a hill";
     of_humps("spike-on-hill", about, humps, &[0.0, 0.9, 1.0])
+}
+
+/// Beside a hill, where next to none of its draws come.
+fn thin_apart() -> Specimen {
+    let humps = vec![Hump::new(0.5, vec![0.0; 4], 1.0), Hump::new(0.5, vec![4.0, 0.0, 0.0, 0.0], 0.15)];
+    of_humps("thin-apart", "½ N(0, 1) + ½ N((4, 0, 0, 0), 0.15), d = 4", humps, &[0.0, 3.9])
 }
 
 fn corners() -> Specimen {

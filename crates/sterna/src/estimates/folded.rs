@@ -48,6 +48,10 @@ impl LogSum {
         }
     }
 
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
     pub(super) fn log_mean(&self) -> f64 {
         if !self.top.is_finite() {
             return self.top;

@@ -23,6 +23,9 @@ pub struct PairEstimate {
     pub bar: Bar,
     /// Where forward and backward weights cross.
     pub crooks: Crooks,
+    /// Share of forward paths that end where there is a density. Backward paths begin there alone: of what they cannot see their
+    /// weights know nothing, and `backward` is too high by −log of this share.
+    pub alive: f64,
 }
 
 /// Estimates of log Z.
@@ -38,8 +41,17 @@ pub struct LogZ {
     pub bar: f64,
     /// Of `bar`, with autocorrelation and the correlation between pairs.
     pub standard_error: f64,
+    /// What is to be taken off `backward` before it is held against `forward`: the logarithm of what backward paths cannot see.
+    pub unseen: f64,
     /// Pair by pair.
     pub pairs: Vec<PairEstimate>,
+}
+
+impl LogZ {
+    /// Between forward weights and backward ones, once these are told of what they cannot see.
+    pub fn gap(&self) -> f64 {
+        (self.forward - self.backward - self.unseen).abs()
+    }
 }
 
 /// Path weights of one ladder: those that were folded, and those that came after.
@@ -71,6 +83,7 @@ pub fn log_z_of(log_z_reference: f64, ladders: &[LadderWeights]) -> LogZ {
         geometric_mean: 0.5 * (forward + backward),
         bar: sum(|p| p.bar.log_ratio),
         standard_error: variance(&pairs, ladders).sqrt(),
+        unseen: pairs.iter().map(|pair| pair.alive.ln()).sum(),
         pairs,
     }
 }
@@ -131,17 +144,21 @@ fn estimate(pair: usize, ladders: &[LadderWeights]) -> PairEstimate {
     let (mut forward, mut backward) = (Weighted::default(), Weighted::default());
     let (mut forward_sum, mut backward_sum) = (LogSum::new(), LogSum::new());
     let (mut all_forward, mut all_minus) = (Vec::new(), Vec::new());
-    let mut is_folded = false;
+    let (mut is_folded, mut vanished, mut paths) = (false, 0, 0);
     for ladder in ladders {
         if let Some(folded) = ladder.folded {
             let (f, b) = &folded.pairs[pair];
             forward.add_folded(f, 1.0);
             backward.add_folded(b, -1.0);
             forward_sum.join(&f.sum);
+            vanished += f.vanished;
+            paths += f.sum.count();
             backward_sum.join(&b.sum);
             is_folded = true;
         }
         let (f, b) = ladder.latest[pair];
+        vanished += f.iter().filter(|w| **w == f64::NEG_INFINITY).count() as u64;
+        paths += f.len() as u64;
         forward.add(f, 1.0);
         backward.add(b, -1.0);
         all_forward.extend_from_slice(f);
@@ -160,6 +177,7 @@ fn estimate(pair: usize, ladders: &[LadderWeights]) -> PairEstimate {
         backward: -backward_mean,
         bar: bar_of(&forward, &backward),
         crooks: crooks_of(&forward, &backward),
+        alive: if paths == 0 { 1.0 } else { 1.0 - vanished as f64 / paths as f64 },
     }
 }
 
@@ -327,6 +345,24 @@ mod tests {
         let parts = log_z_of_parts(1.0, &[ladder(leak(steady.to_vec())), ladder(leak(changing))]);
         assert_eq!(parts.iter().map(|z| z.round()).collect::<Vec<_>>(), [3.0, 3.0, 3.0, 4.0]);
         assert_eq!(log_z_of_parts(1.0, &[ladder(leak(vec![2.0; 40]))]).len(), 1);
+    }
+
+    /// A quarter of the forward paths reach the support, and with it all backward paths begin: both say Z₁/Z₀ = e²/4.
+    #[test]
+    fn backward_weights_are_told_of_what_lies_beyond_a_wall() {
+        let (nothing, f): (f64, Vec<f64>) = (f64::NEG_INFINITY, [2.0; 10].into());
+        let walled: Vec<f64> = f.iter().flat_map(|&w| [w, nothing, nothing, nothing]).collect();
+        let b = vec![2.0; 40];
+        let estimate = log_z(0.0, &[vec![(&walled, &b)]]);
+        assert_eq!(estimate.pairs[0].alive, 0.25);
+        assert!((estimate.backward - estimate.forward - 4f64.ln()).abs() < 1e-12 && estimate.gap() < 1e-12);
+        // Folded or not; and weights that differ are seen to.
+        let mut folded = FoldedLadder::new(1);
+        folded.fold(&[(&walled, &b)]);
+        let again = log_z_of(0.0, &[LadderWeights { folded: Some(&folded), latest: vec![(&walled, &b)] }]);
+        assert_eq!(again.pairs[0].alive, 0.25);
+        let off: Vec<f64> = b.iter().map(|w| w - 3.0).collect();
+        assert!((log_z(0.0, &[vec![(&walled, &off)]]).gap() - 3.0).abs() < 1e-12);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::numbers::{add, dot};
 use crate::{Batch, Evaluation, Result, Target};
 use memory::Memory;
 use search::{Search, Verdict};
+use serde::{Deserialize, Serialize};
 
 /// A climb is over where another step promises less than this, in nats: the curvature there tells the rest of the way.
 const ENOUGH: f64 = 0.01;
@@ -16,7 +17,7 @@ const ENOUGH: f64 = 0.01;
 const NOTHING: f64 = 1e-4;
 
 /// A point with what the target says of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     /// Where.
     pub point: Vec<f64>,

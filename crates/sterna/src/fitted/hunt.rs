@@ -18,6 +18,9 @@ const MOST_CLIMBS: usize = 1500;
 /// Two ends are one optimum where the density between them nowhere falls by more than this below the lower, in log.
 const DIP: f64 = 0.1;
 
+/// The first step of a climb to something narrow.
+const CLOSE: f64 = 0.05;
+
 /// Curvatures that are taken of one end while it is still being improved.
 const CURVATURES: usize = 5;
 
@@ -90,9 +93,18 @@ impl<'a> Hunt<'a> {
 
     /// One more climb from each of these points, in the coordinates of a shape.
     pub fn climb_near(&mut self, points: Vec<Vec<f64>>, frame: &Shape) -> Result<()> {
+        self.climb_with(points, frame, 1.0)
+    }
+
+    /// The same with a first step that does not lead past something narrow.
+    pub fn climb_closely(&mut self, points: Vec<Vec<f64>>, frame: &Shape) -> Result<()> {
+        self.climb_with(points, frame, CLOSE)
+    }
+
+    fn climb_with(&mut self, points: Vec<Vec<f64>>, frame: &Shape, first: f64) -> Result<()> {
         self.found.climbs += points.len();
         let starts = places(&self.target, points)?;
-        self.climb_from(starts, (frame.clone(), 1.0))
+        self.climb_from(starts, (frame.clone(), first))
     }
 
     /// Climbs in the coordinates of a shape, with a first step of some length in them.

@@ -91,6 +91,8 @@ pub fn find_optima(
 pub struct Further {
     /// Points, such as those that hot chains have come to.
     pub points: Vec<Vec<f64>>,
+    /// Points near which something narrow may lie: climbs set out from them with small steps.
+    pub narrow: Vec<Vec<f64>>,
     /// So many more from over-dispersed points.
     pub others: usize,
 }
@@ -112,6 +114,9 @@ impl Found {
         let mut hunt = Hunt::new(target, anchor, kind, self);
         if !further.points.is_empty() {
             hunt.climb_near(further.points, frame)?;
+        }
+        if !further.narrow.is_empty() {
+            hunt.climb_closely(further.narrow, frame)?;
         }
         if further.others > 0 {
             hunt.climb(streams, further.others)?;

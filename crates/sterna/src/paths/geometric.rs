@@ -4,6 +4,7 @@
 use super::Reference;
 use super::reference::{Diagonal, Kind};
 use crate::call::Scratch;
+use crate::fitted::Standouts;
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::path::{AnnealingPath, Points};
 use crate::path_formula::{path_log_density, path_score};
@@ -24,6 +25,8 @@ pub struct Geometric {
     anchor: Option<Reference>,
     /// Paths to one target count together.
     target: Arc<Counted<Arc<dyn Target>>>,
+    /// Where the density is too high for the reference, if somebody wants to know.
+    standouts: Option<Arc<Standouts>>,
 }
 
 impl Geometric {
@@ -33,13 +36,14 @@ impl Geometric {
         if found != expected {
             return Err(Error::Dimension { what: "the reference", found, expected });
         }
-        Ok(Self { reference, anchor: None, target: Arc::new(Counted::new(target)) })
+        Ok(Self { reference, anchor: None, target: Arc::new(Counted::new(target)), standouts: None })
     }
 
     /// From N(0, I).
     pub fn from_standard_normal(target: impl Target + 'static) -> Self {
         let reference = Reference::standard_normal(target.dim());
-        Self { reference, anchor: None, target: Arc::new(Counted::new(Arc::new(target))) }
+        let target: Arc<dyn Target> = Arc::new(target);
+        Self { reference, anchor: None, target: Arc::new(Counted::new(target)), standouts: None }
     }
 
     /// The same target, between another reference and perhaps an anchor. What one path asks of the target, the other
@@ -51,7 +55,12 @@ impl Geometric {
                 return Err(Error::Dimension { what, found, expected });
             }
         }
-        Ok(Self { reference, anchor, target: self.target.clone() })
+        Ok(Self { reference, anchor, target: self.target.clone(), standouts: None })
+    }
+
+    /// The same path, which keeps what stands out beside its reference.
+    pub(crate) fn keeping(self, standouts: Option<Arc<Standouts>>) -> Self {
+        Self { standouts, ..self }
     }
 
     /// Where it begins.
@@ -78,13 +87,20 @@ impl Geometric {
     }
 
     /// Row by row, for references that are not one normal.
-    fn mix(&self, betas: &[f64], points: &mut Points) {
+    fn mix(&self, betas: &[f64], points: &mut Points, standouts: Option<&Standouts>) {
         let Points { x, log_density, score, log_reference, target, scratch } = points;
         let work: &mut Vec<f64> = scratch.get();
         for (i, &beta) in betas.iter().enumerate() {
             let (reference, share) = self.side(beta);
             let score = score.row_mut(i);
+            let of_target = (target.log_density[i], target.score.row(i));
+            if let Some(standouts) = standouts.filter(|_| beta > 1.0) {
+                standouts.look_at(x.row(i), of_target, score, work);
+            }
             log_reference[i] = reference.evaluate(x.row(i), score, work);
+            if let Some(standouts) = standouts.filter(|_| beta <= 1.0) {
+                standouts.see(x.row(i), of_target, (log_reference[i], score));
+            }
             log_density[i] = interpolate(share, log_reference[i], target.log_density[i]);
             if share > 0.0 {
                 let scores = score.iter_mut().zip(target.score.row(i));
@@ -101,13 +117,17 @@ impl AnnealingPath for Geometric {
 
     fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
         self.target.evaluate(&points.x, &mut points.target)?;
-        self.move_to(betas, points)
+        match &self.standouts {
+            Some(standouts) => self.mix(betas, points, Some(standouts)),
+            None => self.move_to(betas, points)?,
+        }
+        Ok(())
     }
 
     fn move_to(&self, betas: &[f64], points: &mut Points) -> Result<()> {
         match (&self.reference.0, &self.anchor) {
             (Kind::Normal(reference), None) => dispatch(Interpolate { reference, betas, points }),
-            _ => self.mix(betas, points),
+            _ => self.mix(betas, points, None),
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use super::{Run, Stage, StoppedBy};
 use crate::acceleration::{Acceleration, FitReport, Fitted, Fitting};
 use crate::error::BadState;
 use crate::exchange::{Exchange, ladders_of};
+use crate::fitted::Place;
 use crate::path::AnnealingPath;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -60,7 +61,7 @@ impl Run {
         let own = self.ladder.own();
         let (held, others): (Vec<Shard>, Vec<Shard>) =
             std::mem::take(&mut self.ladder.shards).into_iter().partition(|shard| shard.is_of(&own));
-        let heard = gather(&written(&(std::mem::take(&mut self.unsaid), &held))?)?;
+        let heard = gather(&written(&(std::mem::take(&mut self.unsaid), self.stood_out(), &held))?)?;
         if heard.is_empty() {
             // Only the first rank was told; what this one knew of others stays.
             let mut shards: Vec<Shard> = held.into_iter().chain(others).collect();
@@ -74,8 +75,11 @@ impl Run {
                 self.ladder.shards.extend(held.take().into_iter().flatten());
                 continue;
             }
-            let (asked, shards): (Asked, Vec<Shard>) = read(words)?;
+            let (asked, stood_out, shards): (Asked, Vec<Place>, Vec<Shard>) = read(words)?;
             self.progress.asked.add_elsewhere(asked);
+            if let Some(reference) = &self.reference {
+                reference.hear(&stood_out);
+            }
             self.ladder.shards.extend(shards);
         }
         Ok(())

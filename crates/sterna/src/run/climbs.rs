@@ -80,6 +80,8 @@ impl Run {
                 Mixture::normal(mean, Shape::Diagonal(deviation))?
             }
         });
+        reference.keep(found.log_z());
+        reference.hear(&soundings.into_places());
         reference.state.found = found;
         let path = reference.path(&self.settings)?;
         let first = Schedule::uniform(if fitted { FIRST_CHAINS } else { FIRST_CHAINS_UNFITTED });
@@ -145,7 +147,7 @@ impl Run {
     /// Further draws of the anchor: a share of all evaluations, where coordinates are so few that draws can come upon something.
     fn sound_further(&mut self) -> Result<Soundings> {
         let share = (SOUNDINGS * self.asked().target as f64) as u64;
-        let Some(Fitted { ground, state }) = &mut self.reference else { return Ok(Soundings::default()) };
+        let Some(Fitted { ground, state, .. }) = &mut self.reference else { return Ok(Soundings::default()) };
         let (round, dim) = (state.barriers.len() as u64, ground.target().dim());
         let least = (100 << dim.min(8)).min(LEAST_SOUNDINGS) * (round + 1).min(3) / 3;
         let count = share.max(least).saturating_sub(state.sounded) as usize;
@@ -183,7 +185,7 @@ impl Run {
             let stride = hot.len().div_ceil(from_hot.max(1)).max(1);
             points.extend(hot.into_iter().step_by(stride).take(from_hot));
         }
-        (points.len() + others > 0).then_some(Further { points, others })
+        (points.len() + others > 0).then_some(Further { points, others, ..Further::default() })
     }
 
     /// What the reference leaves out: a draw of the target that stands out, and points of other chains where the density is too
@@ -193,7 +195,11 @@ impl Run {
         let mut points: Vec<Vec<f64>> = of_target.map(|i| seen.draws.row(i).to_vec()).into_iter().collect();
         let Some(usual) = mixture.usual_gap(&seen.draws, &seen.log_density) else { return points };
         let (mut others, mut heights) = self.points_of_others();
-        for place in soundings.into_places() {
+        let sounded = soundings.into_places();
+        if let Some(reference) = &self.reference {
+            reference.hear(&sounded);
+        }
+        for place in sounded {
             others.append(Batch::from_vec(place.point.len(), place.point));
             heights.push(place.log_density);
         }

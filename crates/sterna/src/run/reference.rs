@@ -8,8 +8,8 @@ use crate::acceleration::CollectRecord;
 use crate::estimates::bulk_draws;
 use crate::explorer::Tuning;
 use crate::fitted::{
-    Component, Covariance, Drawn, Endless, Found, Mixture, Optimum, Shape, Starts, Worth, broaden, endless,
-    widen,
+    Component, Covariance, Drawn, Endless, Found, Mixture, Optimum, Place, Shape, Standouts, Starts, Worth,
+    broaden, endless, widen,
 };
 use crate::path::AnnealingPath;
 use crate::paths::{Geometric, Reference};
@@ -47,6 +47,8 @@ pub(super) struct Fitted {
     /// From the anchor to the target, as the run was given it.
     pub ground: Arc<Geometric>,
     pub state: State,
+    /// What stood out beside the reference as it is now.
+    pub standouts: Option<Arc<Standouts>>,
 }
 
 /// What is known of the reference so far.
@@ -72,6 +74,9 @@ pub(super) struct State {
     pub barriers: Vec<[f64; 2]>,
     /// Whether tuning has come to rest.
     pub settled: bool,
+    /// Where the density was too high for the reference, or too steep; and log Z when the reference was made, if that was known.
+    /// Kept up to date where it is saved.
+    pub stood_out: (Option<f64>, Vec<Place>),
 }
 
 impl State {
@@ -82,6 +87,8 @@ impl State {
             && deviation.iter().all(|d| *d > 0.0 && d.is_finite())
             && self.mixture.as_ref().is_none_or(|mixture| mixture.dim() == dim)
             && self.found.optima.iter().all(|optimum| optimum.mean.len() == dim)
+            && self.stood_out.0.is_none_or(f64::is_finite)
+            && self.stood_out.1.iter().all(|place| (place.point.len(), place.score.len()) == (dim, dim))
     }
 
     /// Whether the mixture leaves out an optimum of weight: then the way from the anchor is all that leads there.
@@ -138,7 +145,7 @@ impl Fitted {
             return Err(Error::setting("Settings.fit", "another reference", cure));
         };
         let state = State { anchor: (mean.to_vec(), deviation.to_vec()), ..State::default() };
-        Ok(Self { ground, state })
+        Ok(Self { ground, state, standouts: None })
     }
 
     /// The path between reference and anchor as they are now.
@@ -148,7 +155,8 @@ impl Fitted {
             let (mean, deviation) = self.state.anchor.clone();
             Reference::normal(mean, deviation)
         });
-        Ok(Arc::new(self.ground.between(Reference::mixture(mixture.with_rim()), anchor)?))
+        let path = self.ground.between(Reference::mixture(mixture.with_rim()), anchor)?;
+        Ok(Arc::new(path.keeping(self.standouts.clone())))
     }
 
     pub fn has_anchor(&self, settings: &Settings) -> bool {
@@ -251,6 +259,9 @@ impl Run {
             reference.broaden_anchor(round, barriers[1]);
         }
         let barriers = [self.expected_barrier(&seen, barriers[0]), barriers[1]];
+        if let Some(reference) = &mut self.reference {
+            reference.keep_after(&seen);
+        }
         self.lay_out(barriers, settled || last)?;
         if let Some(reference) = &mut self.reference {
             reference.state.settled = settled;
@@ -312,7 +323,7 @@ impl Run {
 
     /// Whether the density falls off beyond what draws have seen.
     fn look_outwards(&mut self, seen: &RoundDraws) -> Result<()> {
-        let Some(Fitted { ground, state }) = &mut self.reference else { return Ok(()) };
+        let Some(Fitted { ground, state, .. }) = &mut self.reference else { return Ok(()) };
         let (Some(mixture), Some((_, given))) = (&state.mixture, ground.reference().as_normal()) else {
             return Ok(());
         };

@@ -76,7 +76,7 @@ impl Run {
             barrier: self.ladder.barrier.clone(),
             shards: &self.ladder.shards,
             fits: self.fits.save()?,
-            reference: self.reference.as_ref().map(|reference| reference.state.clone()),
+            reference: self.reference.as_ref().map(reference::Fitted::saved),
             engine_replaced: self.by_engine.replaced.clone(),
         };
         postcard::to_allocvec(&state).map_err(|e| BadState::Unreadable(e.to_string()).into())
@@ -131,13 +131,14 @@ impl Run {
         }
         let dim = given.dim();
         state.check(&settings, dim)?;
-        let path = match (&mut reference, state.reference) {
-            (Some(reference), Some(state)) => {
-                reference.state = state;
-                reference.path(&settings)?
-            }
-            (None, None) => given.clone(),
+        reference = match (reference, state.reference) {
+            (Some(reference), Some(state)) => Some(reference.with(state)),
+            (None, None) => None,
             _ => return Err(BadState::Contradiction.into()),
+        };
+        let path = match &reference {
+            Some(reference) => reference.path(&settings)?,
+            None => given.clone(),
         };
         let acceleration = acceleration.on(&path);
         let fits = Fits::restore(state.fits, &acceleration)?;

@@ -140,7 +140,7 @@ fn two_modes_and_eight() {
 /// All that a run answers, as text.
 fn answers(run: &Run) -> String {
     let draws: Vec<_> = run.records().flat_map(|r| &r.draws).collect();
-    format!("{:?} {:?} {draws:?} {:?}", run.results(), run.reached(), run.mixture())
+    format!("{:?} {:?} {draws:?} {:?} {:?}", run.results(), run.reached(), run.mixture(), run.stood_out())
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The last look finds a mode that no draw came near, and nothing where all was visited.
 
 use std::sync::Arc;
-use sterna::fitted::{Covariance, Found, Mixture, Shape};
+use sterna::fitted::{Covariance, Found, Mixture, Shape, places};
 use sterna::last_look::{LastLook, Seen, Weighty, normal_of};
 use sterna::records::Draws;
 use sterna::streams::{Phase, Streams};
@@ -66,12 +66,19 @@ fn draws(target: &Humps, visited: &[usize]) -> Vec<Draws> {
 }
 
 fn look(target: Humps, visited: &[usize]) -> Seen {
+    look_from(target, visited, &[])
+}
+
+/// The same where these points stood out before.
+fn look_from(target: Humps, visited: &[usize], stood_out: &[[f64; Humps::DIM]]) -> Seen {
+    let stood_out = places(&target, stood_out.iter().map(|x| x.to_vec()).collect()).unwrap();
     let (draws, share) = (draws(&target, visited), visited.len() as f64 / target.0.len() as f64);
     let counted = Arc::new(Counted::new(target));
     let seen = LastLook {
         target: counted.clone(),
         mixture: &normal_of(&draws, Humps::DIM).unwrap(),
         found: Found::default(),
+        stood_out,
         begun: None,
         draws: &draws,
         covariance: Covariance::Dense,
@@ -99,6 +106,21 @@ fn a_mode_that_no_draw_came_near_is_found_with_its_place_and_mass() {
 fn narrower_modes_are_found_too() {
     let seen = look(Humps(vec![(0.0, 1.0), (4.0, 0.3)], true), &[0]);
     assert!(seen.unvisited.iter().any(|o| (o.mean[0] - 4.0).abs() < 0.1), "{seen:?}");
+}
+
+/// Draws lie around it, and from the nearest of them the density only rises: they belong to the hill all the same.
+#[test]
+fn a_spike_on_a_hill_is_found_where_it_was_touched() {
+    let humps = || Humps(vec![(0.0, 1.0), (1.0, 0.05)], true);
+    let touched = [[1.1, 0.9, 1.1], [1.15, 1.0, 1.05]];
+    let seen = look_from(humps(), &[0], &touched);
+    assert_eq!(seen.unvisited.len(), 1, "{seen:?}");
+    let missed = &seen.unvisited[0];
+    assert!(missed.mean.iter().all(|x| (x - 1.0).abs() < 0.01), "{missed:?}");
+    assert!((missed.log_evidence + 2f64.ln()).abs() < 0.1, "{missed:?}");
+    // Where draws have been in it, or where there is none, nothing is missed.
+    assert_eq!(look_from(humps(), &[0, 1], &touched).unvisited, []);
+    assert_eq!(look_from(Humps(vec![(0.0, 1.0)], true), &[0], &touched).unvisited, []);
 }
 
 #[test]
@@ -154,6 +176,7 @@ fn along_a_banana(cut: f64, wall: f64) -> Seen {
         target: Arc::new(Walled(target, wall)),
         mixture: &mixture,
         found: Found::default(),
+        stood_out: Vec::new(),
         begun: None,
         draws: &draws,
         covariance: Covariance::Dense,

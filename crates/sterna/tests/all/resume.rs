@@ -15,7 +15,7 @@ use sterna::{Batch, Error, Evaluation, Result, Target};
 pub(super) fn answers(run: &Run) -> String {
     let draws: Vec<_> = run.records().flat_map(|r| &r.draws).collect();
     let trips: Vec<_> = run.records().flat_map(|r| &r.round_trips).collect();
-    format!("{:?} {draws:?} {trips:?} {:?}", run.results(), run.fit_report())
+    format!("{:?} {draws:?} {trips:?} {:?} {:?}", run.results(), run.fit_report(), run.stood_out())
 }
 
 /// A mixture that answers no number beyond a wall.

@@ -212,7 +212,7 @@ fn an_optimum_that_a_mixture_leaves_out_joins_it() {
     let target = normals_at(vec![vec![0.0; 2], vec![30.0; 2]]);
     let mixture = Mixture::normal(vec![0.0; 2], Shape::Diagonal(vec![1.0; 2])).unwrap();
     let anchor = Starts { mean: &[0.0; 2], deviation: &[1.0; 2] };
-    let further = Further { points: vec![vec![28.0, 31.0]], others: 0 };
+    let further = Further { points: vec![vec![28.0, 31.0]], ..Further::default() };
     let how = (Covariance::Dense, &mixture.pooled_shape());
     let found = Found::default().and_further(&target, anchor, &Streams::new(1), how, further).unwrap();
     let optimum = &found.optima[0];
