@@ -53,8 +53,10 @@ def from_openmm(
     platform
         ``"sterna"`` for own kernels alone, or the name of a platform of OpenMM. If it is not said, own kernels compute a
         molecule in vacuum whose forces they know (harmonic bonds and angles, periodic torsions, non-bonded without cutoff):
-        fast, with all transports, and the command line can go on with the run. Anything else OpenMM computes, one
-        conformation at a time, which costs tens of microseconds each and more; a warning says so.
+        fast, with all transports, and the command line can go on with the run. Anything else OpenMM's Reference platform
+        computes, one conformation at a time, which costs tens of microseconds each and more; a warning says so. ``"CPU"``
+        and ``"CUDA"`` are faster for large systems, but add forces in single precision and in an order that hangs on
+        threads: a run there is not repeated to the bit.
     """
     import openmm
 
@@ -75,7 +77,7 @@ def from_openmm(
                 f"own kernels cannot compute this system ({error}): OpenMM does, one conformation at a time, which is slower",
                 stacklevel=2,
             )
-    return _by_openmm(system, start, temperature, platform)
+    return _by_openmm(system, start, temperature, platform or "Reference")
 
 
 def _own_kernels(system: Any, start: npt.NDArray[np.float64], temperature: float) -> Target:
@@ -106,15 +108,14 @@ def _mean_free(atoms: int) -> npt.NDArray[np.float64]:
     return rows
 
 
-def _by_openmm(system: Any, start: npt.NDArray[np.float64], temperature: float, platform: str | None) -> Target:
+def _by_openmm(system: Any, start: npt.NDArray[np.float64], temperature: float, platform: str) -> Target:
     """Coordinates are positions without their centre, relative to the start, in units of 0.1 Å."""
     import numpy as np
     import openmm
 
     unit = openmm.unit
     integrator = openmm.VerletIntegrator(0.001)
-    chosen = () if platform is None else (openmm.Platform.getPlatformByName(platform),)
-    context = openmm.Context(system, integrator, *chosen)
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatformByName(platform))
     basis, beta, scale = _mean_free(len(start)), 1.0 / (_GAS_CONSTANT * temperature), 0.01
 
     def conformation(point: Any) -> Any:
