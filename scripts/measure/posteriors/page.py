@@ -1,5 +1,6 @@
 """docs/posteriors.md from results alone."""
 
+import collections
 import statistics
 
 import cells
@@ -289,10 +290,12 @@ def of_programs(results):
         return []
     lines = [
         "## Not all of one program\n",
-        "Cells by the program (start of its SHA-256) that made them; a run of the command makes all by one.\n",
+        "Cells, with how many goals and seeds, by the program (start of its SHA-256) that made them; a run of the command makes all by one.\n",
     ]
     for program, keys in made.items():
-        lines.append(f"- `{program}`: {', '.join(sorted(keys))}.")
+        # GROUP/NAME, without goals and seeds.
+        names = collections.Counter(key.rsplit("/", 2)[0] for key in keys)
+        lines.append(f"- `{program}`: {', '.join(f'{name} ({count})' for name, count in sorted(names.items()))}.")
     return ["\n".join(lines) + "\n"]
 
 
