@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
 use sterna::accelerators::FlowAccelerator;
 use sterna::transport::Flow;
-use sterna::{BadState, Error, Result};
+use sterna::{BadState, Batch, Error, Result};
 
 /// Fits a [`TemperatureScaling`].
 ///
@@ -61,6 +61,19 @@ fn failed(error: MoleculeError) -> Error {
     Error::Target(Box::new(error))
 }
 
+/// Samples that do not determine a transport are too few, which a setting says; anything else is the molecule's.
+fn of_samples(error: MoleculeError, collected: &Collected) -> Error {
+    let rows = collected.samples.first().map_or(0, Batch::rows);
+    match error {
+        MoleculeError::Fit(_) => Error::setting(
+            "Settings.collect",
+            rows,
+            "a transport of a molecule is fitted to more samples of each chain, some thousands",
+        ),
+        error => failed(error),
+    }
+}
+
 fn fitted(flow: impl Flow + 'static, parameters: &[f64]) -> Fitted {
     let record: Vec<u8> = parameters.iter().flat_map(|value| value.to_le_bytes()).collect();
     Fitted {
@@ -85,7 +98,7 @@ impl Fit for FitScaling {
         let fit = self.clone();
         Ok(OneStep::begin(move || {
             let flow = TemperatureScaling::fit(&fit.molecule, fit.temperatures, &samples(&collected));
-            let flow = flow.map_err(failed)?;
+            let flow = flow.map_err(|error| of_samples(error, &collected))?;
             let parameters = flow.parameters();
             Ok(fitted(flow, &parameters))
         }))
@@ -103,7 +116,7 @@ impl Fit for FitConditionalAffine {
         let fit = self.clone();
         Ok(OneStep::begin(move || {
             let flow = ConditionalAffine::fit(&fit.molecule, fit.temperatures, &samples(&collected));
-            let flow = flow.map_err(failed)?;
+            let flow = flow.map_err(|error| of_samples(error, &collected))?;
             let parameters = flow.parameters();
             Ok(fitted(flow, &parameters))
         }))

@@ -133,6 +133,8 @@ impl Run {
         // Where the reference is fitted, draws of the last round were counted.
         let each = self.reference.as_ref().map(|reference| reference.state.effective_each);
         let effective = each.map(|each| each * self.progress.stage_iterations as f64);
+        // A first look at few samples is for the first fit alone.
+        let effective = effective.or((self.fits.done > 0).then_some(0.0));
         let prospect = self.prospect(rates, last.map_or(&[], |round| &round.schedule), effective);
         self.leaves(&prospect)
     }
