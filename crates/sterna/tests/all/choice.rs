@@ -1,7 +1,7 @@
 //! `auto`: what is chosen, that it follows from counts alone, and that a mixture of ways is each of them.
 
 use crate::resume::{answers, on};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use sterna::acceleration::{
     Acceleration, Candidate, Choice, Choose, Collected, Fit, FitAffine, FitAtOnce, FitReport, Fitted,
     Fitting, InSlices, Trainee,
@@ -52,11 +52,11 @@ impl Target for Wells {
     }
 }
 
-fn wells() -> Arc<dyn AnnealingPath> {
+pub fn wells() -> Arc<dyn AnnealingPath> {
     geometric(Wells)
 }
 
-fn settings() -> Settings {
+pub fn settings() -> Settings {
     Settings {
         chains: 5,
         ensembles: 5,
@@ -74,12 +74,12 @@ fn affine(name: &str, full: bool) -> Candidate {
     Candidate { name: name.into(), fit: Arc::new(FitAffine { full }), operations: 10.0 }
 }
 
-fn choose(path: &Arc<dyn AnnealingPath>, evaluation: f64) -> Choose {
+pub fn choose(path: &Arc<dyn AnnealingPath>, evaluation: f64) -> Choose {
     let candidates = vec![affine("diagonal", false), affine("full", true)];
     Choose { path: path.clone(), candidates, trainees: Vec::new(), evaluation, seed: 1 }
 }
 
-fn run_of(choose: Choose, settings: Settings) -> Run {
+pub fn run_of(choose: Choose, settings: Settings) -> Run {
     Run::accelerated(choose.path.clone(), settings, Acceleration::Fitted(Arc::new(choose))).unwrap()
 }
 
@@ -186,29 +186,6 @@ impl FitAtOnce for FarOff {
         let moments = (0..betas.len()).map(|n| (vec![50.0 * n as f64; 4], vec![1.0; 4])).collect();
         Ok(Arc::new(FlowAccelerator::new(Arc::new(Affine::diagonal(betas.to_vec(), moments)?))))
     }
-}
-
-/// Knows how many samples it was fitted to, fit by fit of a run.
-#[derive(Clone, Default)]
-struct Samples(Arc<Mutex<Vec<(usize, usize)>>>);
-
-impl FitAtOnce for Samples {
-    fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>> {
-        self.0.lock().unwrap().push((collected.round, collected.samples[0].rows()));
-        FitAffine { full: false }.fit(collected)
-    }
-}
-
-/// A first look at few samples is for the first fit alone: later ones have as many as the first came to.
-#[test]
-fn later_fits_have_as_many_samples_as_the_first() {
-    let (path, seen) = (wells(), Samples::default());
-    let candidate = Candidate { name: "affine".into(), fit: Arc::new(seen.clone()), operations: 10.0 };
-    let settings = Settings { fits: 3, ..settings() };
-    run_of(Choose { candidates: vec![candidate], ..choose(&path, 1e3) }, settings).complete().unwrap();
-    let seen = seen.0.lock().unwrap();
-    let fewest = |round| seen.iter().filter(|(of, _)| *of == round).map(|(_, rows)| *rows).min();
-    assert!(fewest(0) > Some(200) && fewest(1) == fewest(0) && fewest(2) == fewest(0), "{seen:?}");
 }
 
 /// What cannot be fitted is refused with its reason, and what harms carries no pair.

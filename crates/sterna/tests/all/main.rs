@@ -8,6 +8,7 @@ mod bad_input;
 mod calibration;
 mod choice;
 mod closed_forms;
+mod collected;
 mod common;
 mod engine;
 mod fitted_runs;
