@@ -78,7 +78,9 @@ def from_jax(
         rows = len(x)
         room = _padded(rows)
         if room != rows:
-            x = np.concatenate([x, np.broadcast_to(x[-1], (room - rows, x.shape[1]))])
+            # Sooner made than by concatenating what was broadcast: calls take some 40 us.
+            given, x = x, np.empty((room, x.shape[1]))
+            x[:rows], x[rows:] = given, given[-1]
         with wide(True):
             both = np.asarray(call(x))
         return both[:rows, 0], both[:rows, 1:]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._core import ConfigError, Handle, RunError
+from ._interrupts import Interrupts
 from ._progress import Bar
 from ._ranks import rank
 from ._target import Target, _note
@@ -96,19 +97,23 @@ class Run:
             self._kept.detach()
             self._kept = None
 
-    def _follow(self) -> Run:
+    def _follow(self, interrupts: Interrupts) -> Run:
         """To the end, with a bar. Ctrl-C stops after the present block of iterations; a second one leaves at once."""
         handle, bar = self._active(), Bar(self._bar and rank() == 0)
         if handle is None:
             return self
         try:
+            interrupts.check()
             while not handle.wait(0.1):
+                interrupts.check()
                 bar.show(handle.progress())
+            # Ctrl-C may have come with the end: the results stay.
+            interrupts.check()
         except BaseException as error:
             handle.stop()
             self._keep()
             while not handle.wait(0.1):
-                pass
+                interrupts.check()
             self._handle = None
             _running.discard(self)
             _note(error, self._how_to_go_on())
@@ -127,7 +132,8 @@ class Run:
                 raise self._error
             return True
         if timeout is None:
-            self._follow()
+            with Interrupts() as interrupts:
+                self._follow(interrupts)
             return True
         if not handle.wait(timeout):
             return False

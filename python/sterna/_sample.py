@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _config
 from ._core import ConfigError, Handle, of_first
+from ._interrupts import Interrupts
 from ._ranks import leave_at_exit, rank
 from ._run import Run
 from ._target import Target
@@ -88,16 +89,21 @@ def sample(
         raise ConfigError(f"{store} holds a run already: go on with sterna.resume({str(store)!r}), or choose another store")
     temporary = store is None and rank() == 0
     folder = Path(of_first(tempfile.mkdtemp(prefix="sterna-") if temporary else str(store)))
-    try:
-        begun = Run._begin(folder, target, progress_bar, lambda: Handle.start(target._core, target._text, settings, str(folder)))
-    except BaseException:
+
+    def begin() -> Handle:
+        return Handle.start(target._core, target._text, settings, str(folder))
+
+    with Interrupts() as interrupts:
+        try:
+            begun = Run._begin(folder, target, progress_bar, begin)
+        except BaseException:
+            if temporary:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
         if temporary:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    if temporary:
-        begun._kept = weakref.finalize(begun, shutil.rmtree, folder, True)
-    leave_at_exit()
-    return begun._follow() if blocking else begun
+            begun._kept = weakref.finalize(begun, shutil.rmtree, folder, True)
+        leave_at_exit()
+        return begun._follow(interrupts) if blocking else begun
 
 
 def as_target(model: Any) -> Target:
@@ -144,19 +150,8 @@ def resume(
     if target is not None and threads is None:
         threads = target._threads
     leave_at_exit()
-    begun = Run._begin(
-        path,
-        target,
-        progress_bar,
-        lambda: Handle.resume(
-            None if target is None else target._core,
-            str(path),
-            iterations,
-            None if draws is None else float(draws),
-            log_z_error,
-            minutes,
-            evaluations,
-            threads,
-        ),  # fmt: skip
-    )
-    return begun._follow() if blocking else begun
+    goals = (iterations, None if draws is None else float(draws), log_z_error, minutes, evaluations, threads)
+    core = None if target is None else target._core
+    with Interrupts() as interrupts:
+        begun = Run._begin(path, target, progress_bar, lambda: Handle.resume(core, str(path), *goals))
+        return begun._follow(interrupts) if blocking else begun

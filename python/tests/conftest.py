@@ -2,10 +2,15 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 
 import numpy as np
 import pytest
+
+# Shells start what goes on in the background deaf to Ctrl-C, and so would be all programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).parents[2]
 PROGRAM = pathlib.Path(os.environ.get("STERNA_PROGRAM", ROOT / "target" / "debug" / "sterna"))

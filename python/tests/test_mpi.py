@@ -135,6 +135,35 @@ else:
     same_draws(sterna.load(store), alone)
 
 
+def lives(process):
+    """Whether there is such a process, other than one whose end nobody has asked for."""
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_launcher_that_dies_stops_all_well(tmp_path):
+    script = """
+open(f"{sys.argv[1]}.{sterna.rank()}", "w").write(str(os.getpid()))
+sterna.sample(target, **{**SHORT, "iterations": 10**7}, store=sys.argv[1], run={"checkpoint_seconds": 0.05})
+"""
+    store = tmp_path / "run"
+    process = started(3, script, store)
+    end = time.monotonic() + 60
+    while not (store / "checkpoint" / "state").exists() or not pathlib.Path(f"{store}.2").exists():
+        assert process.poll() is None and time.monotonic() < end, process.communicate()
+        time.sleep(0.05)
+    ranks = [int(pathlib.Path(f"{store}.{rank}").read_text()) for rank in range(3)]
+    process.kill()
+    process.communicate()
+    end = time.monotonic() + 15
+    while any(map(lives, ranks)):
+        assert time.monotonic() < end, "a rank is left"
+        time.sleep(0.1)
+    assert '"stopped"' in (store / "progress.json").read_text()
+
+
 def test_one_run_at_a_time():
     script = """
 run = sterna.sample(target, **{**SHORT, "iterations": 10**8}, blocking=False)

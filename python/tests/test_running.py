@@ -1,7 +1,10 @@
 """Runs on their way: looked at, paused, stopped, interrupted, and begun from threads and forks."""
 
+import concurrent.futures
 import os
 import pathlib
+import random
+import signal
 import subprocess
 import sys
 import threading
@@ -99,6 +102,133 @@ def test_an_interrupt_at_any_moment_leaves_a_run_to_go_on_with(seconds, tmp_path
     run.abort()
     count = run.draws["x"].shape[1]
     same_draws(run, sterna.sample(target, **{**SHORT, "iterations": count}))
+
+
+# Python drops what is raised in a finalizer, and says so on stderr.
+DROPPED = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+import sterna
+from conftest import humps, SHORT
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        sum(range(1000))
+
+def drops(*_):
+    Finalized()
+
+target = sterna.from_pyfunc(2, humps)
+drops()
+print("dropped", flush=True)
+sterna._run.Bar.show = drops
+try:
+    sterna.sample(target, **{{**SHORT, "iterations": 10_000_000, "store": sys.argv[1]}})
+except KeyboardInterrupt as error:
+    print("interrupted", hasattr(error, "sterna_run"))
+"""
+
+
+def test_an_interrupt_that_python_drops_is_heard_all_the_same(tmp_path):
+    code = DROPPED.format(tests=os.path.dirname(__file__))
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "run"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.split() == ["dropped", "interrupted", "True"], done.stdout + done.stderr
+    assert done.stderr.count("KeyboardInterrupt") == 1, done.stderr
+
+
+# Ctrl-C comes as the run ends: nobody looks at the run once more.
+AT_THE_END = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+import sterna
+from conftest import humps, SHORT
+
+class Handle:
+    def __init__(self, handle):
+        self.handle = handle
+
+    def __getattr__(self, name):
+        return getattr(self.handle, name)
+
+    def wait(self, _):
+        self.handle.wait(60.0)
+        os.kill(os.getpid(), signal.SIGINT)
+        return True
+
+active = sterna.Run._active
+sterna.Run._active = lambda run: active(run) and Handle(active(run))
+try:
+    sterna.sample(sterna.from_pyfunc(2, humps), **SHORT)
+except KeyboardInterrupt as error:
+    sterna.Run._active = active
+    print(error.sterna_run.finished)
+"""
+
+
+def test_an_interrupt_that_comes_with_the_end_leaves_the_results():
+    code = AT_THE_END.format(tests=os.path.dirname(__file__))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.split() == ["True"], done.stdout + done.stderr
+
+
+WAITS = """
+import os, signal, sys, threading, time
+sys.path.insert(0, {tests!r})
+import sterna
+from conftest import humps, SHORT
+run = sterna.sample(sterna.from_pyfunc(2, humps), **{{**SHORT, "iterations": 10_000_000}}, blocking=False)
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+begin = time.monotonic()
+try:
+    run.wait({seconds})
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - begin < 20, run.abort().finished)
+"""
+
+
+@pytest.mark.parametrize("seconds", ["60.0", ""])
+def test_waiting_is_interrupted(seconds):
+    code = WAITS.format(tests=os.path.dirname(__file__), seconds=seconds)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.split() == ["interrupted", "True", "False"], done.stdout + done.stderr
+
+
+# What says when it can be interrupted, and when it has been.
+INTERRUPTED_FROM_OUTSIDE = """
+import sys
+sys.path.insert(0, {tests!r})
+import sterna
+from conftest import humps, SHORT
+target = sterna.from_pyfunc(2, humps)
+print("begins", flush=True)
+try:
+    sterna.sample(target, **{{**SHORT, "iterations": 10_000_000, "store": sys.argv[1]}})
+except KeyboardInterrupt as error:
+    print("interrupted")
+"""
+
+
+def test_no_interrupt_is_lost(tmp_path):
+    """As many as STERNA_INTERRUPTS says, at random moments of a run's first second; the time before is Python's own business."""
+    code, moments = INTERRUPTED_FROM_OUTSIDE.format(tests=os.path.dirname(__file__)), random.Random(21)
+
+    def one(number_and_seconds):
+        number, seconds = number_and_seconds
+        command = [sys.executable, "-c", code, tmp_path / str(number)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout.readline() == "begins\n", process.communicate()
+            time.sleep(seconds)
+            process.send_signal(signal.SIGINT)
+            said, errors = process.communicate(timeout=60)
+            assert process.returncode == 0 and said == "interrupted\n", (seconds, said, errors)
+        finally:
+            process.kill()
+
+    tries = [(number, moments.uniform(0.0, 1.0)) for number in range(int(os.environ.get("STERNA_INTERRUPTS", "8")))]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(one, tries))
 
 
 def test_a_program_that_ends_leaves_a_checkpoint(tmp_path):

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import database
 import densities as of
 import numpy as np
 
@@ -98,7 +99,8 @@ CASES = [
         dashes={"nautilus": "a prior that is no box: not written for it here"},
     ),
 ]
-PHYSICS = ("run.until.ess=2000", "run.memory_gib=32")
+# How many effective draws a lattice is run to: fewer where each is dear.
+LATTICE_DRAWS = {6: 4000, 12: 2000, 20: 1000, 32: 400}
 # Where 55 particles are drawn as close together as the trap alone would have them, all overlap: the path begins three times as wide, with shares of
 # rejected swaps to tune by, since slopes are beyond all bounds there.
 LARGE = (
@@ -119,20 +121,24 @@ PATHS = {
     "sterna wide": (
         "chains.count=16", "chains.ensembles=4", "reference.kind=standard-normal", "reference.scale=2.0", "explorer.kind=auto",
         "schedule.criterion=rejection", "schedule.rounds=8", "schedule.iterations=100", "schedule.burn_in=20", "run.iterations=26599",
-    )
+    ),
+    "sterna affine": ("accelerator.kind=affine",),
 }  # fmt: skip
-LATTICES = {length: of.numbers_of_couplings()[length] for length in (6, 12, 20, 32)}
+# Far enough below the usual coupling of an edge of 12.
+TWO_PHASES = 3.8
+# (length, coupling if it is not the usual one). The last has two phases: the field keeps its sign.
+LATTICES = {"6": (6, None), "12": (12, None), "20": (20, None), "32": (32, None), "12-two-phases": (12, TWO_PHASES)}
 CASES += [
     Case(
-        f"phi4-{length}",
+        f"phi4-{name}",
         "lattice",
         length**2,
-        {"kind": "phi4", "length": length},
-        of.phi4(length, coupling),
+        {"kind": "phi4", "length": length} | ({"coupling": coupling} if coupling else {}),
+        of.phi4(length, coupling or of.numbers_of_couplings()[length]),
         programs=("sterna", "hmc"),
-        settings=PHYSICS,
+        settings=(f"run.until.ess={LATTICE_DRAWS[length]}", "run.memory_gib=32"),
     )
-    for length, coupling in LATTICES.items()
+    for name, (length, coupling) in LATTICES.items()
 ]
 CASES += [
     Case(
@@ -140,10 +146,40 @@ CASES += [
         "cluster",
         3 * (n - 1),
         {"kind": "lennard-jones", "particles": n},
-        programs=("sterna", "sterna wide", "sterna smc", "hmc") if n == 13 else ("sterna", "sterna smc", "hmc"),
+        programs=("sterna", *(["sterna wide"] if n == 13 else []), "sterna affine", "sterna smc", "hmc"),
         settings=said,
     )
     for n, said in ((13, ()), (55, LARGE))
+]
+# As the book's tutorial runs it, and with the closed-form transport.
+MOLECULE = (
+    "chains.count=6",
+    "chains.ensembles=2",
+    "explorer.torsion_moves=4",
+    "run.iterations=20000",
+)
+CASES += [
+    Case(
+        "alanine",
+        "molecule",
+        66,
+        {"kind": "alanine-dipeptide"},
+        programs=("sterna", "sterna affine", "openmm replica exchange"),
+        settings=MOLECULE,
+    )
+]
+# What sterna and Stan's NUTS make of them stands in docs/posteriors.
+DATABASE = ("nutpie", "dynesty")
+CASES += [
+    Case(
+        name.partition("-")[0],
+        "database",
+        dim,
+        {"name": name},
+        programs=DATABASE,
+        dashes={"dynesty": database.NO_CUBE[name]} if name in database.NO_CUBE else {},
+    )
+    for name, dim in database.DIMENSIONS.items()
 ]
 
 

@@ -4,6 +4,7 @@
     alias compare='/tmp/rivals/bin/python scripts/compare/compare.py'
     compare                                  # what is not there yet, cheap cells first; goes on where it was stopped
     compare --only shells                    # cells whose names hold this word
+    compare --jobs 15 --seconds 500          # so many at a time, and no longer
     compare --cell shells-10/dynesty/1       # one, measured anew and printed, not kept
     compare --page                           # the page from what was measured
 
@@ -13,10 +14,13 @@ A cell is a case, a program and a seed: a process of its own on one thread with 
 import argparse
 import json
 import math
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
 import numpy as np
 
@@ -27,9 +31,12 @@ sys.path.insert(0, str(HERE.parent / "measure" / "posteriors"))
 import cases  # noqa: E402
 import draws as judged  # noqa: E402
 import measure  # noqa: E402
+import molecule  # noqa: E402
+import netcdf  # noqa: E402
 import physics  # noqa: E402
 import rivals  # noqa: E402
 import writing  # noqa: E402
+from words import short  # noqa: E402
 
 RESULTS = ROOT / "docs" / "comparison" / "results.jsonl"
 # Seeds of each program, if time allows; the page says how many there are.
@@ -37,11 +44,13 @@ SEEDS = {"sterna": 10}
 FEW = 3
 # Cheap ones first, so that a stop leaves whole rows.
 ORDER = ["sterna", "sterna smc", "sterna ais", "dynesty", "nautilus", "ultranest", "blackjax smc", "reddemcee"]
+# A cell that was stopped sooner than this, in seconds, was not given its time.
+PATIENCE = 120
 # Processes that a rival may not start more of, nor more threads.
 ALONE = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
     "JAX_PLATFORMS": "cpu",
 }
 
@@ -53,7 +62,9 @@ def key(case, program, seed):
 def seeds(case, program):
     if case.group == "paper":
         return 2
-    if case.group in ("lattice", "cluster"):
+    if case.name == "phi4-6" and program == "sterna":
+        return 6
+    if case.group in ("lattice", "cluster", "molecule"):
         return 2
     return SEEDS.get(program, FEW)
 
@@ -87,18 +98,24 @@ def by_sterna(case, program, seed, options):
         folder = pathlib.Path(place)
         words = command(case, program, seed).split()[1:] + ["--json"]
         extra = ["--out", folder / "run"] if words[0] == "run" else ["--draws", folder / "draws.json"]
-        code, text, error, seconds = measure.ran([options.sterna, *words, *extra], options.limit)
+        limit = seconds_left(options)
+        code, text, error, seconds = measure.ran([options.sterna, *words, *extra], limit)
         if code:
-            return failed(code, error, options)
+            return failed(code, error, limit)
         found = json.loads(text)
         if words[0] == "run":
             return of_run(case, found, folder / "run") | {"processor_s": seconds}
         return of_baseline(case, found, json.loads((folder / "draws.json").read_text())) | {"processor_s": seconds}
 
 
-def failed(code, error, options):
+def seconds_left(options):
+    """What a cell that begins now may take."""
+    return options.limit if options.end is None else max(1, min(options.limit, int(options.end - time.time())))
+
+
+def failed(code, error, limit):
     last = [line for line in error.splitlines() if line.strip()][-1:]
-    return {"failed": f"not done in {options.limit} s" if code == measure.TIMED_OUT else last[0] if last else f"exit code {code}"}
+    return {"failed": f"not done in {limit} s" if code == measure.TIMED_OUT else last[0] if last else f"exit code {code}"}
 
 
 def of_run(case, found, folder):
@@ -111,6 +128,9 @@ def of_run(case, found, folder):
     row["alarms"] = sorted({alarm["code"] for alarm in found["alarms"]})
     row["tuning_s"], row["training_s"] = found["time"]["tuning_s"], found["time"]["training_s"]
     row["network"] = found["evaluations"]["network"]
+    if case.group == "molecule":
+        seen = netcdf.group(folder / "draws.nc", "sample_stats")
+        return row | molecule.of_torsions(seen["phi"], seen["psi"], row["evaluations"])
     values = judged.read(folder)
     observables = ("magnetisation", "absolute_magnetisation", "energy", "radius")
     x = np.stack([column for name, column in values.items() if name not in observables], axis=2)
@@ -126,10 +146,7 @@ def of_run(case, found, folder):
 
 
 def log_densities(folder):
-    import h5py
-
-    with h5py.File(folder / "draws.nc") as file:
-        return file["sample_stats"]["lp"][()]
+    return netcdf.group(folder / "draws.nc", "sample_stats")["lp"]
 
 
 def of_baseline(case, found, points):
@@ -190,19 +207,18 @@ def exact_energies(case, seed):
 def by_rival(case, program, seed, options):
     with tempfile.TemporaryDirectory() as place:
         out = pathlib.Path(place) / "row.json"
-        words = ["env", *[f"{name}={value}" for name, value in ALONE.items()]]
-        code, _, error, seconds = measure.ran(
-            [*words, sys.executable, HERE / "rivals.py", program, case.name, seed, out], options.limit
-        )
+        words, limit = ["env", *[f"{name}={value}" for name, value in ALONE.items()]], seconds_left(options)
+        code, _, error, seconds = measure.ran([*words, sys.executable, HERE / "rivals.py", program, case.name, seed, out], limit)
         if code:
-            return failed(code, error, options)
+            return failed(code, error, limit)
         return {"whole_process_s": seconds} | json.loads(out.read_text())
 
 
-def measured(case, program, seed, options):
+def measured(name, program, seed, options):
+    case = cases.BY_NAME[name]
     by = by_sterna if is_ours(case, program) else by_rival
     row = by(case, program, seed, options)
-    words = {"key": key(case, program, seed), "case": case.name, "program": program, "seed": seed}
+    words = {"key": key(case, program, seed), "case": case.name, "program": program, "seed": seed, "cores": os.cpu_count()}
     return row | words | {"command": command(case, program, seed)}
 
 
@@ -224,7 +240,7 @@ def wanted():
 
 def line(row):
     shown = ("failed", "log_z", "log_z_error", "evaluations", "ess", "mode_error", "w2", "processor_s", "verdict")
-    return " ".join([f"{row['key']:<40}"] + [f"{name} {writing.short(row[name])}" for name in shown if row.get(name) is not None])
+    return " ".join([f"{row['key']:<40}"] + [f"{name} {short(row[name])}" for name in shown if row.get(name) is not None])
 
 
 def arguments():
@@ -232,34 +248,72 @@ def arguments():
     parser.add_argument("--sterna", type=pathlib.Path, default=ROOT / "target" / "release" / "sterna")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
     parser.add_argument("--limit", type=int, default=1800, help="seconds of a cell at most")
+    parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
+    parser.add_argument("--seconds", type=int, help="of all cells together: the rest is for the next time")
+    parser.add_argument("--cells", type=pathlib.Path, help="a file with a cell a line: these alone, in this order, measured anew")
     parser.add_argument("--only", default="", help="cells whose name holds one of these words, with commas between")
     parser.add_argument("--cell", help="one cell, measured anew and printed, not kept")
     parser.add_argument("--again", action="store_true", help="cells that failed before too")
+    parser.add_argument("--merge", type=pathlib.Path, help="lines that another machine wrote take the place of those that are here")
     parser.add_argument("--page", action="store_true", help="only write the page")
     parser.add_argument("--plan", action="store_true", help="only say what would be measured")
     return parser.parse_args()
 
 
+def asked_for(options, results):
+    cells = wanted()
+    if options.cells:
+        named = {key(*cell): cell for cell in cells}
+        return [named[line] for line in options.cells.read_text().splitlines() if line]
+    cells = [cell for cell in cells if any(word in key(*cell) for word in options.only.split(","))]
+    return [cell for cell in cells if key(*cell) not in results or options.again and "failed" in results[key(*cell)]]
+
+
+def in_turn(cells, options):
+    """Rows of cells as they are done. One that had less than its time, since all were to end, says nothing."""
+    with ProcessPoolExecutor(options.jobs) as pool:
+        waiting = iter(cells)
+        running = {}
+        while True:
+            while len(running) < options.jobs and (options.end is None or time.time() < options.end):
+                cell = next(waiting, None)
+                if cell is None:
+                    break
+                running[pool.submit(measured, cell[0].name, *cell[1:], options)] = seconds_left(options)
+            if not running:
+                return
+            done = next(as_completed(running))
+            limit, row = running.pop(done), done.result()
+            if not row.get("failed", "").startswith("not done") or limit >= min(options.limit, PATIENCE):
+                yield row
+
+
 def main():
     options = arguments()
     options.sterna = options.sterna.resolve()
+    options.end = time.time() + options.seconds if options.seconds else None
     results = measure.read(options.results)
-    todo = wanted()
     if options.cell:
-        cell = next(cell for cell in todo if key(*cell) == options.cell)
-        print(json.dumps(measured(*cell, options), indent=1, ensure_ascii=False))
+        cell = next(cell for cell in wanted() if key(*cell) == options.cell)
+        print(json.dumps(measured(cell[0].name, *cell[1:], options), indent=1, ensure_ascii=False))
         return
-    todo = [cell for cell in todo if any(word in key(*cell) for word in options.only.split(","))]
-    todo = [cell for cell in todo if key(*cell) not in results or options.again and "failed" in results[key(*cell)]]
+    if options.merge:
+        fresh = measure.read(options.merge)
+        results |= {key: row for key, row in fresh.items() if "failed" not in row or "failed" in results.get(key, row)}
+        measure.write(options.results, results)
+        return
+    todo = asked_for(options, results)
     if options.plan:
         print("\n".join(key(*cell) for cell in todo))
         return
-    for cell in [] if options.page else todo:
-        row = measured(*cell, options)
-        results[row["key"]] = row
+    for row in in_turn([] if options.page else todo, options):
+        # What was measured is not lost to a try that had less time.
+        if "failed" not in row or "failed" in results.get(row["key"], row):
+            results[row["key"]] = row
         measure.write(options.results, results)
         print(line(row), flush=True)
-    writing.write(results, ROOT / "docs")
+    if options.results == RESULTS:
+        writing.write(results, ROOT / "docs")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "measure" / "posteriors"))
 
 import cases  # noqa: E402
+import database  # noqa: E402
 import densities  # noqa: E402
 import draws as judged  # noqa: E402
 
@@ -37,7 +38,13 @@ def kish(weights):
 
 def weighted(case, x, log_weights):
     weights = np.exp(log_weights - log_weights.max())
-    return {"ess": kish(weights)} | modes(case, x, weights / weights.sum())
+    weights /= weights.sum()
+    if case.group == "database":
+        _, draw, _ = database.PRIORS[case.target["name"]]()
+        even = np.array([draw(u) for u in x[np.random.default_rng(0).choice(len(x), 20_000, p=weights)]])
+        values = dict(zip(database.Model(case.target["name"]).names, even.T[:, None], strict=True))
+        return {"ess": kish(weights)} | database.judged_against(case.target["name"], values)
+    return {"ess": kish(weights)} | modes(case, x, weights)
 
 
 def modes(case, x, weights=None):
@@ -74,8 +81,27 @@ def galaxy_likelihood(xp, x):
     return densities.galaxies(xp, x) + 0.5 * squares + 4.5 * densities.LOG_TAU + 3 * np.log(wide)
 
 
+class LikelihoodOfStan:
+    """What is left of a posterior without its prior, at a point of the cube."""
+
+    def __init__(self, name):
+        _, self.draw, self.log_prior = database.PRIORS[name]()
+        self.model = database.Model(name)
+
+    def __call__(self, u):
+        x = self.draw(u)
+        value = self.model.at(x)
+        return value - self.log_prior(x) if value > -1e300 else value
+
+    @property
+    def count(self):
+        return self.model.count
+
+
 def nested(case):
     """Likelihood and prior transform, as nested samplers have them."""
+    if case.group == "database":
+        return LikelihoodOfStan(case.target["name"]), lambda u: u
     if case.name == "galaxies":
         return Counted(galaxy_likelihood), galaxy_transform
     return Counted(case.log_likelihood), to_box(case)
@@ -149,39 +175,44 @@ def with_jax():
 
 
 def blackjax_smc(case, seed):
-    """adaptive_tempered_smc with HMC: 1,000 particles, 10 steps of 10 leapfrogs, target ESS ½, a step of 0.1 on N(0, I) that is the prior."""
+    """adaptive_tempered_smc with HMC: 1,000 particles, target ESS ½, 10 steps of 10 leapfrogs a level; from level to level the mass matrix is that
+    of the particles and the step goes to 65 % accepted, by its own functions for both; N(0, I) is the prior."""
     jax = with_jax()
     import blackjax
     import jax.numpy as jnp
+    from blackjax.smc.tuning.from_kernel_info import update_scale_from_acceptance_rate
+    from blackjax.smc.tuning.from_particles import inverse_mass_matrix_from_particles
     from jax.scipy.stats import norm
 
     low, high = (jnp.asarray(side) for side in case.box.T)
     particles, mcmc_steps, leapfrogs = 1000, 10, 10
-    smc = blackjax.adaptive_tempered_smc(
-        lambda z: norm.logpdf(z).sum(),
-        lambda z: case.log_likelihood(jnp, low + (high - low) * norm.cdf(z)),
-        blackjax.hmc.build_kernel(),
-        blackjax.hmc.init,
-        {
-            "step_size": jnp.array([0.1]),
-            "inverse_mass_matrix": jnp.ones((1, case.dim)),
-            "num_integration_steps": jnp.array([leapfrogs]),
-        },
-        blackjax.smc.resampling.systematic,
-        0.5,
-        num_mcmc_steps=mcmc_steps,
-    )
+
+    def one_level(key, state, size):
+        smc = blackjax.adaptive_tempered_smc(
+            lambda z: norm.logpdf(z).sum(),
+            lambda z: case.log_likelihood(jnp, low + (high - low) * norm.cdf(z)),
+            blackjax.hmc.build_kernel(),
+            blackjax.hmc.init,
+            {
+                "step_size": size,
+                "inverse_mass_matrix": inverse_mass_matrix_from_particles(state.particles)[None],
+                "num_integration_steps": jnp.array([leapfrogs]),
+            },
+            blackjax.smc.resampling.systematic,
+            0.5,
+            num_mcmc_steps=mcmc_steps,
+        )
+        state, info = smc.step(key, state)
+        accepted = info.update_info.acceptance_rate.mean()
+        return state, info.log_likelihood_increment, update_scale_from_acceptance_rate(size, accepted[None], 0.65)
+
     key = jax.random.key(seed)
-    state = smc.init(jax.random.normal(key, (particles, case.dim)))
-    step, log_z, levels = jax.jit(smc.step), 0.0, 0
-
-    def reached(state):
-        return float(getattr(state, "tempering_param", getattr(state, "lmbda", 0.0)))
-
-    while reached(state) < 1:
+    state = blackjax.smc.tempered.init(jax.random.normal(key, (particles, case.dim)))
+    step, size, log_z, levels = jax.jit(one_level), jnp.array([0.2]), 0.0, 0
+    while float(state.tempering_param) < 1:
         key, sub = jax.random.split(key)
-        state, info = step(sub, state)
-        log_z += float(info.log_likelihood_increment)
+        state, increment, size = step(sub, state, size)
+        log_z += float(increment)
         levels += 1
     x = np.asarray(low + (high - low) * norm.cdf(state.particles))
     weights = np.asarray(state.weights)
@@ -206,7 +237,10 @@ def reddemcee(case, seed):
     start = np.random.uniform(low, high, (temperatures, walkers, case.dim))
     sampler.run_mcmc(start, sweeps, steps, progress=False)
     found = sampler.get_evidence_hybrid(discard=sweeps // 2)
-    return {"log_z": float(found[0]), "log_z_error": float(found[1]), "evaluations": likelihood.count}
+    row = {"log_z": float(found[0]), "log_z_error": float(found[1]), "evaluations": likelihood.count}
+    # Temperatures × draws × walkers × d, the coldest first.
+    cold = sampler.get_chain(discard=sweeps * steps // 2)[0]
+    return row | of_chains(case, np.moveaxis(cold, 1, 0))
 
 
 CHAINS, WARM_UP, DRAWS = 4, 1000, 1000
@@ -268,11 +302,24 @@ def numpyro_nuts(case, seed):
 
 
 def nutpie(case, seed):
-    """sample() of a function with its gradient, by JAX: 4 chains of 1,000 after its default warm-up, from Stan's starts."""
-    jax = with_jax()
-    import nutpie as program
-    from nutpie.compiled_pyfunc import from_pyfunc
+    """sample() of a function with its gradient (by JAX, or Stan's model compiled): 4 chains of 1,000 after its default warm-up, from Stan's starts."""
+    return nutpie_of_stan(case, seed) if case.group == "database" else nutpie_of_jax(case, seed)
 
+
+def nutpie_of_stan(case, seed):
+    import nuts
+
+    model = database.Model(case.target["name"])
+    x, steps, warm_up = by_nutpie(case.dim, lambda: model.with_gradient, model.constrained, len(model.names), seed)
+    values = {name: x[:, :, j] for j, name in enumerate(model.names)}
+    row = {"evaluations": warm_up + int(steps.sum()), "gradients": True, "ess": judged.smallest_bulk_ess(values)}
+    at = nuts.reached(values, 1000)
+    row["to_1000"] = warm_up + int(steps[:, : at[0]].sum()) if at else None
+    return row | database.judged_against(case.target["name"], values)
+
+
+def nutpie_of_jax(case, seed):
+    jax = with_jax()
     log_density, values = unconstrained(case)
     both = jax.jit(jax.value_and_grad(log_density))
 
@@ -283,21 +330,27 @@ def nutpie(case, seed):
 
         return logp
 
+    x, steps, warm_up = by_nutpie(case.dim, make_logp, lambda y: np.asarray(values(y)), case.dim, seed)
+    return {"evaluations": warm_up + int(steps.sum()), "gradients": True} | of_chains(case, x)
+
+
+def by_nutpie(dim, make_logp, values, count, seed):
+    """Draws (chains × draws × values), leapfrog steps of each, and those of the warm-up."""
+    import nutpie as program
+    from nutpie.compiled_pyfunc import from_pyfunc
+
     def make_expand(*_):
-        return lambda y: {"x": np.asarray(values(y))}
+        return lambda y: {"x": values(y)}
 
     def start(seed):
-        return np.random.default_rng(seed).uniform(-2, 2, case.dim)
+        return np.random.default_rng(seed).uniform(-2, 2, dim)
 
-    model = from_pyfunc(
-        case.dim, make_logp, make_expand, [np.dtype("float64")], [(case.dim,)], ["x"], make_initial_point_fn=start
-    )
+    model = from_pyfunc(dim, make_logp, make_expand, [np.dtype("float64")], [(count,)], ["x"], make_initial_point_fn=start)
     found = program.sample(
         model, draws=DRAWS, chains=CHAINS, cores=1, seed=seed, progress_bar=False, save_warmup=True, store_divergences=False
     )
-    x = np.asarray(found["posterior"]["x"])
-    steps = sum(int(np.asarray(found[group]["n_steps"]).sum()) for group in ("sample_stats", "warmup_sample_stats"))
-    return {"evaluations": steps, "gradients": True} | of_chains(case, x)
+    steps, warm_up = (np.asarray(found[group]["n_steps"]) for group in ("sample_stats", "warmup_sample_stats"))
+    return np.asarray(found["posterior"]["x"]), steps, int(warm_up.sum())
 
 
 def stan_nuts(case, seed):
@@ -348,6 +401,14 @@ def hmc(case, seed):
     import physics
 
     return physics.hmc(case, seed)
+
+
+def openmm_replica_exchange(case, seed):
+    """ParallelTemperingSampler of openmmtools: 6 temperatures from 300 to 1200 K, evenly spaced in logarithm, swaps among all (its default)
+    every 500 steps of Langevin dynamics of 1 fs (no constraints) and friction 1/ps, Reference platform; the first tenth is discarded."""
+    import molecule
+
+    return molecule.replica_exchange(seed)
 
 
 def main():

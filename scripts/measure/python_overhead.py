@@ -1,12 +1,14 @@
-"""What a target in Python costs beside the same one in Rust: processor time of one process, 10 chains x 4 ladders, d = 10.
+"""What a target in Python costs beside the same one in Rust: 10 chains x 4 ladders of a normal, d = 10, on one thread.
 
     python scripts/measure/python_overhead.py [iterations]
 
-Prints time per iteration and its ratio to Rust's for a normal that all languages compute alike; calls of JAX for 40 rows; and how a
-numba target scales over two threads. The last two go by the clock, the fastest of several tries, since a busy machine only ever
-makes them slower.
+Prints processor time per iteration and its ratio to Rust's, of whole runs with all they end with (a long run less a short one)
+and of sampling alone; how many calls an iteration makes, of 40 rows each; calls of JAX by themselves; and how the sampling of
+numba targets scales over threads, as far as there are cores: by the clock, the fastest of several tries beside the median, since
+a busy machine only ever makes them slower.
 """
 
+import os
 import sys
 import time
 
@@ -15,27 +17,39 @@ import numpy as np
 import sterna
 
 DIM, CHAINS, LADDERS = 10, 10, 4
+BURN_IN = 100
 
 
-def settings(iterations, threads=1):
-    return {
-        "reference": "standard-normal", "chains": CHAINS, "ensembles": LADDERS, "explorer": "hmc", "threads": threads,
-        "schedule": {"rounds": 2, "iterations": 200}, "burn_in": 100, "iterations": iterations, "progress_bar": False, "seed": 1,
-    }  # fmt: skip
+def run(target, iterations, threads=1):
+    return sterna.sample(
+        target, reference="standard-normal", chains=CHAINS, ensembles=LADDERS, explorer="hmc", threads=threads,
+        schedule={"rounds": 2, "iterations": 200}, burn_in=BURN_IN, iterations=iterations, progress_bar=False, seed=1,
+    )  # fmt: skip
 
 
-def seconds(target, iterations, clock=time.process_time, threads=1):
-    """Of an iteration: a long run less a short one."""
+def of_runs(target, iterations):
+    """Microseconds of the processor for an iteration: a long run less a short one."""
     taken = []
     for count in (iterations // 10, iterations):
-        begin = clock()
-        sterna.sample(target, **settings(count, threads))
-        taken.append(clock() - begin)
-    return (taken[1] - taken[0]) / (iterations - iterations // 10)
+        begin = time.process_time()
+        run(target, count)
+        taken.append(time.process_time() - begin)
+    return 1e6 * (taken[1] - taken[0]) / (iterations - iterations // 10)
+
+
+def of_sampling(target, iterations, threads=1):
+    """Microseconds for an iteration of sampling: of the processor, and by the clock."""
+    times = run(target, iterations, threads).summary["time"]
+    return [1e6 * seconds / (iterations + BURN_IN) for seconds in (times["processor"]["sampling_s"], times["sampling_s"])]
+
+
+calls = 0
 
 
 def in_numpy():
     def density(x):
+        global calls
+        calls += 1
         return -5.0 * np.einsum("ij,ij->i", x, x), -10.0 * x
 
     return sterna.from_pyfunc(DIM, density)
@@ -67,38 +81,51 @@ def in_jax():
     return sterna.from_jax(lambda x: -5.0 * jnp.sum(x * x), DIM)
 
 
-def main():
-    iterations = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    rust = seconds(sterna.targets.normal(DIM), iterations)
-    print(f"Rust   {1e6 * rust:8.1f} us/iteration")
-    for name, make in (("numba", in_numba), ("numpy", in_numpy)):
-        target = make()
-        taken = seconds(target, iterations)
-        print(f"{name}  {1e6 * taken:8.1f} us/iteration, {taken / rust:.2f} times Rust's")
+def calls_of_jax():
     try:
         target = in_jax()
     except ImportError:
         print("JAX is not installed")
-    else:
-        x = np.random.default_rng(1).normal(size=(CHAINS * LADDERS, DIM))
-        target(x)
-        blocks, calls = [], 25
-        for _ in range(200):
-            begin = time.perf_counter()
-            for _ in range(calls):
-                target(x)
-            blocks.append(1e6 * (time.perf_counter() - begin) / calls)
-        fastest, median = np.quantile(blocks, [0.05, 0.5])
-        print(f"JAX    {fastest:8.1f} us/call of {len(x)} rows, the fastest of 20 blocks of {calls}; {median:.1f} in the median")
-    tries = 6
-    for name, work, count in (("cheap", 0, iterations // 2), ("dear", 100, iterations // 25)):
+        return
+    x = np.random.default_rng(1).normal(size=(CHAINS * LADDERS, DIM))
+    target(x)
+    blocks, count = [], 25
+    for _ in range(200):
+        begin = time.perf_counter()
+        for _ in range(count):
+            target(x)
+        blocks.append(1e6 * (time.perf_counter() - begin) / count)
+    fastest, median = np.quantile(blocks, [0.05, 0.5])
+    print(f"JAX    {fastest:8.1f} us/call of {len(x)} rows, the fastest of 20 blocks of {count}; {median:.1f} in the median")
+
+
+def over_threads(iterations):
+    tries = 5
+    for name, work, count in (("cheap", 0, 2 * iterations), ("dear", 100, iterations // 2)):
         target = in_numba(work)
-        one, two = (min(seconds(target, count, time.perf_counter, threads) for _ in range(tries)) for threads in (1, 2))
-        processor = seconds(target, count, threads=2) / seconds(target, count)
-        print(
-            f"a {name} target in numba, {1e6 * one:.0f} us/iteration, on two threads: {one / two:.2f} times as fast as on one, the fastest "
-            f"of {tries} runs each; {processor:.2f} times the processor time"
-        )
+        one = sorted(of_sampling(target, count)[1] for _ in range(tries))
+        print(f"a {name} target in numba, {one[0]:.0f} us/iteration; as fast as on one thread, by the fastest and the median of {tries}:")
+        for threads in (2, 4):
+            if threads > (os.cpu_count() or 1):
+                break
+            more = sorted(of_sampling(target, count, threads)[1] for _ in range(tries))
+            print(f"  {threads} threads {one[0] / more[0]:.2f} and {one[tries // 2] / more[tries // 2]:.2f} times")
+
+
+def main():
+    iterations = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    rust = sterna.targets.normal(DIM)
+    whole, alone = of_runs(rust, iterations), of_sampling(rust, iterations)[0]
+    print(f"Rust   {whole:8.1f} us/iteration of a run, {alone:.1f} of sampling alone")
+    for name, make in (("numba", in_numba), ("numpy", in_numpy)):
+        target = make()
+        mine = of_runs(target, iterations), of_sampling(target, iterations)[0]
+        print(f"{name}  {mine[0]:8.1f} us, {mine[0] / whole:.2f} times Rust's; {mine[1]:.1f} of sampling alone, {mine[1] / alone:.2f} times Rust's")
+    before = calls
+    run(target, iterations)
+    print(f"{(calls - before) / (iterations + BURN_IN):.1f} calls of {CHAINS * LADDERS} rows an iteration, tuning and the end among them")
+    calls_of_jax()
+    over_threads(iterations)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -12,10 +11,11 @@ import time
 
 import numpy as np
 
+from depth import count
 from sterna_cli import PROGRAM
 
 SMALL = ["target.kind=normal", "target.dim=2", "chains.count=4"]
-SOAK = float(os.environ.get("STERNA_SOAK", "150"))
+SOAK = count("STERNA_SOAK", 90, 600)
 
 
 def start(out, *settings):
@@ -75,5 +75,5 @@ def test_a_soak_leaves_memory_flat(tmp_path):
     assert process.returncode == 1 and "sterna resume" in errors, errors
     third = len(seen) // 3
     early, late = np.median(seen[third:2 * third]), np.median(seen[2 * third:])
-    print(f"\n{SOAK:.0f} s: {early:.1f} MiB in the second third, {late:.1f} MiB in the last, {disk(out):.1f} MiB of disk")
+    print(f"\n{SOAK} s: {early:.1f} MiB in the second third, {late:.1f} MiB in the last, {disk(out):.1f} MiB of disk")
     assert late < 1.02 * early + 1

@@ -9,10 +9,11 @@ import shutil
 import pytest
 
 import kills
+from depth import count
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
-KILLS = int(os.environ.get("STERNA_ALL_KILLS", "200"))
+KILLS = count("STERNA_ALL_KILLS", 110, 1000)
 
 
 def test_killed_runs_of_all_kinds_resume_to_the_same_bits(tmp_path):

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from depth import DEEP
 from sterna_cli import ROOT, summary
 
 ALA = dict(target__kind="alanine-dipeptide")
@@ -43,7 +44,7 @@ def test_independent_runs_agree(independent):
 
 @pytest.mark.xdist_group("independent runs")
 def test_openmm_agrees_given_negative_phi(independent):
-    command = [sys.executable, ROOT / "scripts" / "molecule" / "langevin.py", "--nanoseconds", "20"]
+    command = [sys.executable, ROOT / "scripts" / "molecule" / "langevin.py", "--nanoseconds", "20" if DEEP else "4"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     theirs = json.loads(done.stdout)["given_phi_negative"]
     for found in independent:

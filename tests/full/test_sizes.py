@@ -9,8 +9,9 @@ import shutil
 import pytest
 
 import sizes
+from depth import count
 
-EVERY = int(os.environ.get("STERNA_SIZES", "6"))
+EVERY = count("STERNA_SIZES", 12, 1)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")

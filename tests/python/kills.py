@@ -134,6 +134,8 @@ def survey(folder, kills, workers, chosen=lambda name: True):
             for ended in concurrent.futures.as_completed(waiting):
                 name, done, seen = ended.result()
                 killed[name] += done
+                if killed.total() // 100 > (killed.total() - done) // 100:
+                    print(f"{killed.total()} kills so far, no differing bit", flush=True)
                 runs[name] += 1
                 stages[name].update(seen)
     for name, seconds in lengths.items():

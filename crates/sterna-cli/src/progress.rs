@@ -43,13 +43,14 @@ impl Bar {
     /// The same for a run in a folder, on any of its ranks.
     pub fn among(silent: bool, ranks: &Ranks, folder: &Path) -> Self {
         let bar = Self { ranks: Some(ranks.clone()), ..Self::watching(silent) };
-        let (flag, ranks, folder) = (bar.stop.clone(), ranks.clone(), folder.to_owned());
+        ranks.begin_in(folder);
+        let (flag, ranks) = (bar.stop.clone(), ranks.clone());
         // The second Ctrl-C stops at once.
         let handler = move || {
             if ranks.are_over() {
                 return;
             }
-            ranks.mind_the_fallen(&folder);
+            ranks.mind_the_fallen();
             if flag.swap(true, Ordering::SeqCst) {
                 std::process::exit(1);
             }
@@ -76,7 +77,7 @@ impl Bar {
     /// Shows that so much is done of something.
     pub fn step(&mut self, what: &str, done: u64, total: u64) {
         self.say(|| match total {
-            0 => format!("{what}: {done}"),
+            0 => format!("{what}: {done} iterations"),
             total => format!("{what} {:.0}%", 100.0 * done as f64 / total as f64),
         });
     }

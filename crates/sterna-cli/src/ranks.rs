@@ -17,6 +17,12 @@ pub struct Ranks {
     over: Arc<AtomicBool>,
     #[cfg(feature = "mpi")]
     world: Option<Arc<sterna_mpi::World>>,
+    /// Where a run was begun.
+    #[cfg(feature = "mpi")]
+    folder: Arc<std::sync::OnceLock<PathBuf>>,
+    /// Whether it was said who has died.
+    #[cfg(feature = "mpi")]
+    mourned: Arc<AtomicBool>,
 }
 
 /// Does something on all ranks; the first one says what it came to, whichever that is by then.
@@ -39,6 +45,7 @@ pub fn on_all<T>(
     let failed = outcome.is_err();
     let code = match &outcome {
         _ if !ranks.speaks() => ExitCode::SUCCESS,
+        Err(_) if ranks.mourn() => ExitCode::FAILURE,
         Err(error) if ranks.exchange.ranks() > 1 && is_of_one_rank(error) => {
             eprintln!("on {}:", ranks.exchange.name());
             told(outcome)
@@ -62,6 +69,10 @@ impl Ranks {
             over: Arc::default(),
             #[cfg(feature = "mpi")]
             world: None,
+            #[cfg(feature = "mpi")]
+            folder: Arc::default(),
+            #[cfg(feature = "mpi")]
+            mourned: Arc::default(),
         }
     }
 
@@ -109,7 +120,7 @@ impl Ranks {
             return Ok(Self::alone());
         }
         let world = Arc::new(sterna_mpi::World::start()?);
-        Ok(Self { exchange: world.clone(), over: Arc::default(), world: Some(world) })
+        Ok(Self { exchange: world.clone(), world: Some(world), ..Self::alone() })
     }
 
     /// Whether the launcher passed on a wish to stop.
@@ -121,31 +132,64 @@ impl Ranks {
         self.world.as_ref().is_none_or(|world| world.speaks())
     }
 
+    /// A run begins in a folder, with which people go on if it does not end.
+    pub fn begin_in(&self, folder: &Path) {
+        let _ = self.folder.set(folder.to_owned());
+    }
+
     /// Where a rank on this machine has died, the launcher ends all others within a second, unless they survive it: one of them says so, and
     /// how to go on.
-    pub fn mind_the_fallen(&self, folder: &Path) {
+    pub fn mind_the_fallen(&self) {
         let Some(world) = &self.world else { return };
-        let fallen = world.fallen();
-        if fallen.is_empty() || world.survives() {
+        if world.fallen().is_empty() || world.survives() {
             return;
         }
-        if world.speaks() {
-            eprintln!(
-                "error: {} has died\nwhat was checkpointed is safe; once the cause is gone, go on with: sterna resume {}",
-                fallen.join(", "),
-                folder.display()
-            );
-            std::process::exit(1);
+        if !world.speaks() || !self.mourn() {
+            // The one that speaks should not take this one for dead.
+            std::thread::sleep(std::time::Duration::from_secs(1));
         }
-        // The one that speaks should not take this one for dead.
-        std::thread::sleep(std::time::Duration::from_secs(1));
         std::process::exit(1);
+    }
+
+    /// Says who has died, once, if nobody goes on without them; whether that is so.
+    fn mourn(&self) -> bool {
+        let Some(world) = &self.world else { return false };
+        let fallen = world.fallen();
+        if fallen.is_empty() || world.survives() {
+            return false;
+        }
+        if self.mourned.swap(true, Ordering::SeqCst) {
+            return true;
+        }
+        let how = self.folder.get().map_or(String::new(), |folder| {
+            let folder = folder.display();
+            format!(
+                "\nwhat was checkpointed is safe; once the cause is gone, go on with: sterna resume {folder}"
+            )
+        });
+        say_past_the_launcher(&format!("error: {} has died{how}\n", fallen.join(", ")));
+        true
     }
 
     fn end(&self, failed: bool) {
         if let Some(world) = &self.world {
             world.end(u8::from(failed));
         }
+    }
+}
+
+/// Says something while the launcher ends all ranks. It may drop what they say then, so that its own stderr is the better place, where it runs on
+/// this machine.
+#[cfg(feature = "mpi")]
+fn say_past_the_launcher(text: &str) {
+    use std::io::Write;
+    let launcher = PathBuf::from(format!("/proc/{}", std::os::unix::process::parent_id()));
+    let name = std::fs::read_to_string(launcher.join("comm")).unwrap_or_default();
+    let is_known = ["mpirun", "mpiexec", "orterun", "prterun"].contains(&name.trim_end());
+    let say =
+        || std::fs::OpenOptions::new().append(true).open(launcher.join("fd/2"))?.write_all(text.as_bytes());
+    if !is_known || say().is_err() {
+        eprint!("{text}");
     }
 }
 
@@ -169,7 +213,13 @@ impl Ranks {
         true
     }
 
-    pub fn mind_the_fallen(&self, _: &Path) {}
+    pub fn begin_in(&self, _: &Path) {}
+
+    pub fn mind_the_fallen(&self) {}
+
+    fn mourn(&self) -> bool {
+        false
+    }
 
     fn end(&self, _: bool) {}
 }

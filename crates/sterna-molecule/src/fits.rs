@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
 use sterna::accelerators::FlowAccelerator;
 use sterna::transport::Flow;
-use sterna::{BadState, Batch, Error, Result};
+use sterna::{BadState, Batch, Error, Result, Schedule};
 
 /// Fits a [`TemperatureScaling`].
 ///
@@ -109,6 +109,11 @@ impl Fit for FitScaling {
         let flow = TemperatureScaling::from_parameters(&self.molecule, self.temperatures, &parameters);
         Ok(fitted(flow.map_err(failed)?, &parameters))
     }
+
+    /// A function of the temperature, fitted at some of them.
+    fn rebuild_at(&self, record: &[u8], _: &Schedule) -> Result<Option<Fitted>> {
+        self.rebuild(record).map(Some)
+    }
 }
 
 impl Fit for FitConditionalAffine {
@@ -126,6 +131,11 @@ impl Fit for FitConditionalAffine {
         let parameters = parameters(record)?;
         let flow = ConditionalAffine::from_parameters(&self.molecule, self.temperatures, &parameters);
         Ok(fitted(flow.map_err(failed)?, &parameters))
+    }
+
+    /// A function of the temperature, fitted at some of them.
+    fn rebuild_at(&self, record: &[u8], _: &Schedule) -> Result<Option<Fitted>> {
+        self.rebuild(record).map(Some)
     }
 }
 

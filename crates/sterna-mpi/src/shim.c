@@ -1,8 +1,12 @@
 /* What Sterna needs of MPI, behind functions of plain C: handles and constants differ between MPIs, and only their headers know them.
  *
  * Waiting is by looking, with sleeps that grow to a sixteenth of the time waited so far: a rank that waits leaves its core to others, as
- * while the first one trains, and loses little by it. Where ranks share cores they sleep from the start, since the system lets those that
- * slept go first and those that gave way last. A neighbour, a rank on the same machine, that is gone ends the wait.
+ * while the first one trains, and loses little by it. Where ranks share cores they sleep soon: a partner that only wants a core comes to it
+ * when they give way, and one that works on is served better by sleep, since the system lets those that slept go first. A neighbour, a rank
+ * on the same machine, that is gone ends the wait.
+ *
+ * What began this process, the launcher or what it left on this machine, may be gone as well: then nobody would end the ranks, and they stop
+ * as if they had been asked to.
  *
  * Where the launcher lets ranks outlive each other (`mpirun --with-ft ulfm` of Open MPI 5), those that are left can go on by themselves. MPI has
  * functions for that which many an MPI lacks, so they are looked for in the one that is running, whichever the program was built with. */
@@ -24,9 +28,9 @@
 
 enum { FALLEN = -1, NO_MEMORY = -2, STUCK = -3 };
 
-/* Seconds of looking without a sleep where ranks have cores of their own, of the shortest and the longest sleep, and between two looks at
- * the neighbours. */
-static const double AWAKE = 200e-6, SHORTEST_SLEEP = 10e-6, LONGEST_SLEEP = 1e-3, NEIGHBOURS = 0.1;
+/* Seconds of looking without a sleep where ranks have cores of their own and where they share them, of the shortest and the longest sleep,
+ * and between two looks at the neighbours. */
+static const double AWAKE = 200e-6, AWAKE_SHARED = 50e-6, SHORTEST_SLEEP = 10e-6, LONGEST_SLEEP = 1e-3, NEIGHBOURS = 0.1;
 
 static MPI_Comm ours;
 /* Whether MPI was begun here, and not by another part of the program. */
@@ -45,6 +49,7 @@ static int64_t *neighbours;
 static int neighbour_count;
 static int share_cores;
 static volatile sig_atomic_t asked;
+static pid_t began_by;
 
 /* What a rank needs to outlive others, where it may: no exchange goes on, who is gone, what those that are left make of it, a world without
  * the dead. */
@@ -105,6 +110,7 @@ int sterna_mpi_start(int *rank, int *ranks) {
     }
     look_for_survival();
     count_ranks(rank, ranks);
+    began_by = getppid();
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = hear_signal;
@@ -113,8 +119,13 @@ int sterna_mpi_start(int *rank, int *ranks) {
     return given < MPI_THREAD_SERIALIZED ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 
+/* Whether what began this process is gone, which then has another parent. */
+static int is_orphan(void) {
+    return getppid() != began_by;
+}
+
 int sterna_mpi_is_asked_to_stop(void) {
-    return asked;
+    return asked || is_orphan();
 }
 
 /* The machine's name, at most `room` bytes with the last 0. */
@@ -145,15 +156,15 @@ void sterna_mpi_meaning(int code, char *out, int room) {
     strncpy(out, text, room - 1);
 }
 
-/* Processes of the ranks on this machine. */
-void sterna_mpi_watch(const int64_t *processes, int count) {
+/* Processes of the ranks on this machine, and whether those that use the cores of this one are more than these. */
+void sterna_mpi_watch(const int64_t *processes, int count, int shares) {
     free(neighbours);
     neighbours = malloc(count * sizeof *neighbours);
     neighbour_count = neighbours == NULL ? 0 : count;
     for (int i = 0; i < neighbour_count; i++) {
         neighbours[i] = processes[i];
     }
-    share_cores = count > sysconf(_SC_NPROCESSORS_ONLN);
+    share_cores = shares;
 }
 
 /* Whether a process is gone. */
@@ -202,7 +213,7 @@ static struct wait begin_wait(void) {
 /* Between two looks at what is waited for. */
 static int rest(struct wait *wait) {
     double now = MPI_Wtime(), waited = now - wait->begin;
-    if (waited < AWAKE && !share_cores) {
+    if (waited < (share_cores ? AWAKE_SHARED : AWAKE)) {
         sched_yield();
         return MPI_SUCCESS;
     }
@@ -374,6 +385,8 @@ void sterna_mpi_end(int failed) {
         /* With the dead among them, MPI may never come to its own end. */
         int well = 1;
         survival.agree(ours, &well);
+    } else if (is_orphan()) {
+        /* MPI would ask the launcher whether all have come to the end. */
     } else if (MPI_Finalized(&over) == MPI_SUCCESS && !over) {
         MPI_Comm_free(&ours);
         if (is_ours) {

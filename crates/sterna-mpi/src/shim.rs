@@ -11,7 +11,7 @@ mod c {
         pub fn sterna_mpi_host(out: *mut c_char, room: c_int);
         pub fn sterna_mpi_cores(out: *mut [u64; 16]);
         pub fn sterna_mpi_meaning(code: c_int, out: *mut c_char, room: c_int);
-        pub fn sterna_mpi_watch(processes: *const i64, count: c_int);
+        pub fn sterna_mpi_watch(processes: *const i64, count: c_int, shares: c_int);
         pub safe fn sterna_mpi_is_gone(process: i64) -> c_int;
         pub fn sterna_mpi_all(own: *const c_void, size: c_int, all: *mut c_void) -> c_int;
         pub fn sterna_mpi_gather(
@@ -101,10 +101,10 @@ pub fn cores() -> [u64; 16] {
     cores
 }
 
-/// Waits end when one of these processes is gone.
-pub fn watch(processes: &[i64]) {
+/// Waits end when one of these processes is gone; sleep comes sooner in them where ranks share cores.
+pub fn watch(processes: &[i64], share_cores: bool) {
     // SAFETY: they are copied before the call returns.
-    unsafe { c::sterna_mpi_watch(processes.as_ptr(), size(processes.len())) }
+    unsafe { c::sterna_mpi_watch(processes.as_ptr(), size(processes.len()), c_int::from(share_cores)) }
 }
 
 pub fn is_gone(process: i64) -> bool {

@@ -1,7 +1,9 @@
 //! All ranks that a launcher started, as an [`Exchange`].
 
 use crate::shim::{self, Fault, Receives, Told};
+use std::num::NonZero;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::thread::available_parallelism;
 use sterna::exchange::Exchange;
 use sterna::{Error, Result};
 
@@ -88,7 +90,8 @@ impl World {
         let places = self.gather(own.as_bytes())?.iter().map(|said| Place::read(said)).collect();
         let group = Group { places, ..Group::unknown(self.rank(), 0) };
         let processes: Vec<i64> = group.neighbours().map(|rank| group.places[rank].process).collect();
-        shim::watch(&processes);
+        let cores = available_parallelism().map_or(1, NonZero::get);
+        shim::watch(&processes, group.of_these_cores() > cores);
         *self.group.write().unwrap_or_else(PoisonError::into_inner) = group;
         Ok(())
     }
@@ -262,6 +265,12 @@ impl Group {
         (0..self.places.len()).filter(move |rank| self.places[*rank].host == *here)
     }
 
+    /// How many ranks may use the cores that this one may, itself among them: as a launcher binds them, all those or none.
+    fn of_these_cores(&self) -> usize {
+        let ours = &self.places[self.rank].cores;
+        self.neighbours().filter(|rank| self.places[*rank].cores == *ours).count()
+    }
+
     fn is_gone(&self, rank: usize) -> bool {
         shim::is_gone(self.places[rank].process)
     }
@@ -357,9 +366,7 @@ impl Exchange for World {
     }
 
     fn neighbours(&self) -> usize {
-        let group = self.group();
-        let ours = &group.places[group.rank].cores;
-        group.neighbours().filter(|rank| group.places[*rank].cores == *ours).count()
+        self.group().of_these_cores()
     }
 
     fn place_here(&self) -> usize {
@@ -394,5 +401,27 @@ impl Exchange for World {
         let gone =
             (0..before.places.len()).filter(|rank| !self.group().places.contains(&before.places[*rank]));
         Ok(Some(have_died(&gone.map(|rank| before.name_of(rank)).collect::<Vec<_>>())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(rank: usize, places: &[(&str, &str)]) -> Group {
+        let place = |(host, cores): &(&str, &str)| Place::read(format!("1 {cores} {host}").as_bytes());
+        Group { rank, places: places.iter().map(place).collect() }
+    }
+
+    #[test]
+    fn ranks_that_a_launcher_bound_apart_share_no_cores() {
+        let bound = [("a", "1."), ("a", "2."), ("b", "1."), ("b", "2.")];
+        let unbound = [("a", "3."), ("a", "3."), ("a", "3."), ("b", "3.")];
+        let in_pairs = [("a", "1."), ("a", "1."), ("a", "2."), ("a", "2.")];
+        for rank in 0..4 {
+            assert_eq!(on(rank, &bound).of_these_cores(), 1);
+            assert_eq!(on(rank, &in_pairs).of_these_cores(), 2);
+            assert_eq!(on(rank, &unbound).of_these_cores(), if rank < 3 { 3 } else { 1 });
+        }
     }
 }

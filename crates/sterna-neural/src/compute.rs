@@ -133,7 +133,7 @@ mod tests {
     fn a_missing_gpu_is_known_before_anything_is_sampled() {
         let target = Normal::isotropic(2, 20.0);
         let path = Arc::new(Geometric::from_standard_normal(target.clone()));
-        let size = FlowSize { layers: 2, hidden: Hidden::new(1, 8) };
+        let size = FlowSize::new(2, Hidden::new(1, 8));
         let training = Training { compute: asked(false), ..Training::default() };
         let made = TrainFlow::new(path, Arc::new(target), size, training);
         if asked(false).open(1).is_err() {

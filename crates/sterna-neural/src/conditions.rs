@@ -75,7 +75,7 @@ impl Conditioning {
     }
 
     /// Position of β: n at β_n, linear in between.
-    fn position<'g>(&self, beta: Value<'g>) -> Value<'g> {
+    pub(crate) fn position<'g>(&self, beta: Value<'g>) -> Value<'g> {
         let graph = beta.graph();
         let slopes: Vec<f64> = self.schedule.windows(2).map(|w| 1.0 / (w[1] - w[0])).collect();
         if slopes.len() == 1 {

@@ -7,6 +7,7 @@ use sterna::acceleration::{FitReport, Fitted, Fitting};
 use sterna::accelerators::Identity;
 
 use crate::fit::{Training, into_library};
+use crate::looks::{Look, Looks};
 use crate::parameters::{Layout, Parameters};
 use crate::recipe::Recipe;
 use crate::training::Trainer;
@@ -27,6 +28,14 @@ pub trait Lesson: Send {
     }
     /// Points at which a step evaluates the target, and the network.
     fn cost(&self) -> (u64, u64);
+    /// What samples that training does not see say of these weights, always by the same journeys; nothing, where there are none.
+    fn look(&mut self, _weights: &Parameters<f32>) -> Result<Option<Look>> {
+        Ok(None)
+    }
+    /// Points at which a look evaluates the target, and the network.
+    fn cost_of_look(&self) -> (u64, u64) {
+        (0, 0)
+    }
     /// Why the last inputs could not be written, if they could not.
     fn trouble(&mut self) -> Option<sterna::Error> {
         None
@@ -61,6 +70,8 @@ pub struct Course<L> {
     buffers: Vec<Vec<f32>>,
     report: FitReport,
     notes: Notes,
+    /// The weights of the best look so far.
+    best: Option<Parameters<f32>>,
 }
 
 /// Where a course stands, beside the optimiser's own counters.
@@ -77,6 +88,23 @@ struct Notes {
     earlier_alarm: Option<String>,
     /// Why it came to nothing.
     failed: Option<String>,
+    /// Looks at held-out samples, of the loss in training, and how many there were of any.
+    looks: Looks,
+    looked: u64,
+    /// The number of steps after which the loss gave way to the round-trip loss, or that was left to its end.
+    ended: Option<u64>,
+    fine_ended: Option<u64>,
+}
+
+impl Notes {
+    /// The mean loss since the last one that was noted is noted, too.
+    fn close_window(&mut self) {
+        let (sum, steps) = std::mem::take(&mut self.window);
+        if steps > 0 {
+            let losses = if self.fine { &mut self.fine_losses } else { &mut self.losses };
+            losses.push(sum / steps as f64);
+        }
+    }
 }
 
 impl<L: Lesson> Course<L> {
@@ -92,7 +120,45 @@ impl<L: Lesson> Course<L> {
             Training { fine_tune: if lesson.can_fine_tune() { training.fine_tune } else { 0 }, ..training };
         let buffers = vec![Vec::new(); lesson.inputs()];
         trainer.draw_from(|| lesson.recipe());
-        Self { lesson, training, trainer, layout, buffers, report, notes: Notes::default() }
+        Self { lesson, training, trainer, layout, buffers, report, notes: Notes::default(), best: None }
+    }
+
+    /// The steps on the loss, and those on the round-trip loss that follow: as planned, or as many as there were.
+    fn planned(&self) -> (u64, u64) {
+        let Notes { ended, fine_ended, .. } = &self.notes;
+        (ended.unwrap_or(self.training.steps), fine_ended.unwrap_or(self.training.fine_tune))
+    }
+
+    /// Steps of the loss in training that were made, and how many of it there are.
+    fn stage(&self) -> (u64, u64) {
+        let ((main, fine), steps) = (self.planned(), self.notes.steps);
+        if self.notes.fine { (steps - main, fine) } else { (steps, main) }
+    }
+
+    /// The weights that held-out samples like best, where those are surely better than the present ones.
+    fn chosen(&self) -> &Parameters<f32> {
+        let better = self.best.as_ref().filter(|_| self.notes.looks.better_step().is_some());
+        better.unwrap_or_else(|| self.trainer.averaged())
+    }
+
+    /// Looks at held-out samples where it is time to, and ends what only gets worse.
+    fn look(&mut self) -> sterna::Result<()> {
+        let (done, planned) = self.stage();
+        if self.notes.failed.is_some() || done == 0 || Looks::next(done - 1, planned) != Some(done) {
+            return Ok(());
+        }
+        let weights = self.trainer.averaged();
+        let Some(look) = self.lesson.look(weights).map_err(into_library)? else { return Ok(()) };
+        self.notes.looked += 1;
+        if self.notes.looks.note(self.notes.steps, look) {
+            self.best = Some(weights.clone());
+        }
+        if self.notes.looks.is_over() {
+            let ended = if self.notes.fine { &mut self.notes.fine_ended } else { &mut self.notes.ended };
+            *ended = Some(done);
+            self.notes.close_window();
+        }
+        Ok(())
     }
 
     /// Turns to the round-trip loss.
@@ -100,6 +166,7 @@ impl<L: Lesson> Course<L> {
         self.notes.earlier_cost = self.cost();
         self.notes.earlier_alarm = self.trainer.alarm();
         self.notes.fine = true;
+        (self.notes.looks, self.notes.looked, self.best) = (Looks::default(), 0, None);
         self.trainer = self.lesson.fine_tune(weights).map_err(into_library)?;
         self.buffers.resize(self.lesson.inputs(), Vec::new());
         let first_step = self.notes.steps;
@@ -110,19 +177,24 @@ impl<L: Lesson> Course<L> {
     /// Points at which the target, and the network, were evaluated so far.
     fn cost(&self) -> (u64, u64) {
         let (target, network) = self.lesson.cost();
-        let Notes { fine, steps, earlier_cost: earlier, .. } = &self.notes;
-        let steps = if *fine { steps - self.training.steps } else { *steps };
-        (earlier.0 + steps * target, earlier.1 + steps * network)
+        let (target_of_look, network_of_look) = self.lesson.cost_of_look();
+        let Notes { looked, earlier_cost: earlier, .. } = &self.notes;
+        let (steps, _) = self.stage();
+        (
+            earlier.0 + steps * target + looked * target_of_look,
+            earlier.1 + steps * network + looked * network_of_look,
+        )
     }
 
     /// One step, or as many of `most` as a device can do by itself.
     fn step(&mut self, most: u64) -> sterna::Result<()> {
-        if self.notes.steps == self.training.steps && !self.notes.fine {
-            self.begin_fine_tuning(self.trainer.averaged().clone())?;
+        if !self.notes.fine && self.notes.steps == self.planned().0 {
+            self.begin_fine_tuning(self.chosen().clone())?;
         }
         if self.trainer.draws() {
-            let end = self.training.steps + if self.notes.fine { self.training.fine_tune } else { 0 };
-            let made = self.trainer.steps(most.min(end - self.notes.steps));
+            let (done, planned) = self.stage();
+            let next = Looks::next(done, planned).unwrap_or(planned);
+            let made = self.trainer.steps(most.min(next - done));
             return self.note(made);
         }
         self.buffers.iter_mut().for_each(Vec::clear);
@@ -145,21 +217,17 @@ impl<L: Lesson> Course<L> {
             }
             Err(error) => return Err(into_library(error)),
         };
-        let Notes { steps, window, losses, fine, fine_losses, .. } = &mut self.notes;
-        let (losses, before, planned) = match fine {
-            false => (losses, 0, self.training.steps),
-            true => (fine_losses, self.training.steps, self.training.fine_tune),
-        };
+        let (main, fine_steps) = self.planned();
+        let (before, planned) = if self.notes.fine { (main, fine_steps) } else { (0, main) };
         for loss in made {
-            *steps += 1;
+            let notes = &mut self.notes;
+            notes.steps += 1;
             if loss.is_finite() {
-                *window = (window.0 + loss, window.1 + 1);
+                notes.window = (notes.window.0 + loss, notes.window.1 + 1);
             }
-            let done = *steps - before;
-            let ends = done.is_multiple_of(planned.div_ceil(20)) || done == planned;
-            if ends && window.1 > 0 {
-                losses.push(window.0 / window.1 as f64);
-                *window = (0.0, 0);
+            let done = notes.steps - before;
+            if done.is_multiple_of(planned.div_ceil(20)) || done == planned {
+                notes.close_window();
             }
         }
         Ok(())
@@ -168,10 +236,9 @@ impl<L: Lesson> Course<L> {
 
 impl<L: Lesson> Fitting for Course<L> {
     fn progress(&self) -> (u64, u64) {
-        let steps = self.notes.steps;
+        let (steps, (main, fine)) = (self.notes.steps, self.planned());
         // A failed course is at its end.
-        let all = self.training.steps + self.training.fine_tune;
-        (steps, if self.notes.failed.is_some() { steps } else { all })
+        (steps, if self.notes.failed.is_some() { steps } else { main + fine })
     }
 
     /// The mean over the last twentieth of the steps, or over those that there are.
@@ -182,10 +249,11 @@ impl<L: Lesson> Fitting for Course<L> {
     }
 
     fn advance(&mut self, most: u64) -> sterna::Result<()> {
-        let (done, total) = self.progress();
-        let end = done + most.min(total - done);
-        while self.notes.failed.is_none() && self.notes.steps < end {
-            self.step(end - self.notes.steps)?;
+        let done = self.notes.steps;
+        let end = |course: &Self| course.progress().1.min(done.saturating_add(most));
+        while self.notes.failed.is_none() && self.notes.steps < end(self) {
+            self.step(end(self) - self.notes.steps)?;
+            self.look()?;
         }
         Ok(())
     }
@@ -206,25 +274,41 @@ impl<L: Lesson> Fitting for Course<L> {
             self.report.pairs.clear();
             return Ok(Fitted { report: self.report, ..self.lesson.failed()? });
         }
-        let mut fitted = self.lesson.graduate(self.trainer.averaged(), &mut self.report)?;
-        fitted.report = self.report;
+        self.report.kept_step = self.notes.looks.better_step();
+        let mut report = std::mem::take(&mut self.report);
+        let mut fitted = self.lesson.graduate(self.chosen(), &mut report)?;
+        fitted.report = report;
         Ok(fitted)
     }
 
     fn save(&self) -> sterna::Result<Vec<u8>> {
         let state = self.trainer.state();
-        to_bytes(&self.notes, &self.layout, self.trainer.parameters(), Some(&state)).map_err(into_library)
+        let now = to_bytes(&self.notes, &self.layout, self.trainer.parameters(), Some(&state))
+            .map_err(into_library)?;
+        let best = match &self.best {
+            Some(best) => to_bytes(&(), &self.layout, best, None).map_err(into_library)?,
+            None => Vec::new(),
+        };
+        Ok([&(now.len() as u64).to_le_bytes()[..], &now, &best].concat())
     }
 
     fn restore(&mut self, saved: &[u8]) -> sterna::Result<()> {
-        let stored = from_bytes::<Notes>(saved.to_vec(), "training state").map_err(into_library)?;
+        let cut = || sterna::BadState::OfFit("its training state breaks off");
+        let (length, rest) = saved.split_first_chunk::<8>().ok_or_else(cut)?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok();
+        let (now, best) = length.and_then(|n| rest.split_at_checked(n)).ok_or_else(cut)?;
+        let stored = from_bytes::<Notes>(now.to_vec(), "training state").map_err(into_library)?;
         let state = stored.state(&self.layout).map_err(into_library)?;
         let state = state.ok_or(sterna::BadState::OfFit("it holds no state of an optimiser"))?;
         if stored.description.fine && !self.notes.fine {
+            // A device's batches of the round-trip loss follow those of the loss before it.
+            self.notes.steps = stored.description.ended.unwrap_or(self.training.steps);
             self.begin_fine_tuning(stored.parameters(&self.layout).map_err(into_library)?)?;
         }
         self.trainer.restore(&state).map_err(into_library)?;
         self.notes = stored.description;
+        let read = |best: &[u8]| from_bytes::<()>(best.to_vec(), "best weights")?.parameters(&self.layout);
+        self.best = (!best.is_empty()).then(|| read(best)).transpose().map_err(into_library)?;
         Ok(())
     }
 }

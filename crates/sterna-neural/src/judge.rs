@@ -38,6 +38,11 @@ impl Split {
         &self.collected.schedule
     }
 
+    /// Evaluations of an iteration of one ladder, as the samples were collected; one where nobody counted.
+    pub fn evaluations_each(&self) -> f64 {
+        self.collected.prospect.evaluations_each().max(1.0)
+    }
+
     /// Training samples of each chain.
     pub fn trained(&self) -> usize {
         self.trained
@@ -45,9 +50,25 @@ impl Split {
 
     /// All training samples, chain after chain.
     pub fn trained_on(&self) -> Vec<f64> {
+        self.rows_of(&self.collected.samples, 0..self.trained)
+    }
+
+    fn rows_of(&self, chains: &[Batch], rows: std::ops::Range<usize>) -> Vec<f64> {
         let dim = self.collected.samples[0].dim();
-        let chains = self.collected.samples.iter();
-        chains.flat_map(|samples| &samples.as_slice()[..self.trained * dim]).copied().collect()
+        let range = rows.start * dim..rows.end * dim;
+        chains.iter().flat_map(|samples| &samples.as_slice()[range.clone()]).copied().collect()
+    }
+
+    /// The path's scores at all training samples, and at those that are held out; empty where there are none.
+    pub fn scores(&self) -> [Vec<f64>; 2] {
+        let rows = self.collected.samples[0].rows();
+        [0..self.trained, self.trained..rows].map(|rows| self.rows_of(&self.collected.scores, rows))
+    }
+
+    /// How many samples of each chain training does not see, and all of them, chain after chain.
+    pub fn all_held_out(&self) -> (usize, Vec<f64>) {
+        let rows = self.collected.samples[0].rows();
+        (rows - self.trained, self.rows_of(&self.collected.samples, self.trained..rows))
     }
 
     /// At most this many training samples of a chain, evenly spread.
@@ -68,7 +89,8 @@ impl Split {
         let Collected { round, local_barrier, local_variance, prospect, .. } = &*self.collected;
         let (local_barrier, local_variance) = (local_barrier.clone(), local_variance.clone());
         let prospect = prospect.clone();
-        Collected { round: *round, schedule, samples, local_barrier, local_variance, prospect }
+        let scores = Vec::new();
+        Collected { round: *round, schedule, samples, scores, local_barrier, local_variance, prospect }
     }
 
     /// The training samples of the target chain.

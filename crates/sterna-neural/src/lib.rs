@@ -2,6 +2,7 @@
 //! the networks of the paper on top of it (§5, App. D.3, App. E.2).
 
 mod additive;
+mod base;
 mod compute;
 mod conditions;
 mod course;
@@ -21,6 +22,7 @@ mod graph_path;
 mod judge;
 mod ladder_engines;
 mod loaded;
+mod looks;
 mod losses;
 mod mlp;
 mod op;
@@ -34,6 +36,7 @@ mod real;
 mod realnvp;
 mod recipe;
 mod runner;
+mod spline;
 mod stand_in;
 mod target;
 mod train_cmcd;
@@ -46,6 +49,7 @@ pub mod weights;
 mod work;
 
 pub use additive::{Additive, AdditiveDrift, AdditiveDriftConfig};
+pub use base::AffineBase;
 pub use compute::{Compute, Opened, Precision};
 pub use conditions::{Conditioning, Conditions};
 pub use course::{Course, Lesson};
@@ -62,6 +66,7 @@ pub use graph_path::GraphPath;
 pub use judge::{Split, rejection_rates};
 pub use ladder_engines::LadderEngines;
 pub use loaded::{LearnedPath, LoadedTransport, Made, load_transport};
+pub use looks::Look;
 pub use losses::{CmcdInputs, CmcdNetwork, Loss, flow_divergences, patient_divergence, round_trip_loss};
 pub use mlp::{Hidden, Mlp, MlpDrift, MlpDriftConfig};
 pub use op::{Rows, Shape};
@@ -69,7 +74,7 @@ pub use optimiser::{Adam, AdamConfig, AdamStep, CHUNK, Decay, Progress, StepRepo
 pub use parameters::{Init, Layout, Parameters, Slot};
 pub use particles::Particles;
 pub use real::Real;
-pub use realnvp::{RealNvp, RealNvpConfig, Route};
+pub use realnvp::{Coupling, RealNvp, RealNvpConfig, Route};
 pub use recipe::{Field as BatchField, HostBatches, PairChoice, Recipe, Way};
 pub use runner::Runner;
 pub use stand_in::with_stand_in;

@@ -30,6 +30,9 @@ pub enum Loss {
     /// −log of the density that a flow through a common base has at the samples of each chain (flows only): maximum
     /// likelihood, which asks the target nothing.
     Likelihood,
+    /// The same, with the Fisher divergence: how far the score of that density is from the path's at each sample, in units of the
+    /// local variance (flows only). Scores are stored with the samples, so that this asks the target nothing either.
+    Scores,
     /// Variance of log-weights over both directions, on paths that no derivative sees (controlled
     /// diffusions only): needs the target's score, not its derivatives.
     LogVariance,
@@ -289,15 +292,15 @@ impl CmcdNetwork {
                 let offset = rows.which.matmul(self.log_ratio.record(graph));
                 (log_weight - offset).square().mean_rows()
             }
-            Loss::Likelihood => unreachable!("refused where a training begins"),
+            Loss::Likelihood | Loss::Scores => unreachable!("refused where a training begins"),
         }
     }
 
-    /// Records the round-trip loss over journeys that come in twos, a forward and a backward one of the same
-    /// pair.
-    pub fn round_trip_loss<'g>(&self, path: &GraphPath, twos: &[CmcdInputs<'g>; 2]) -> Value<'g> {
+    /// Records which pair journeys belong to that come in twos, a forward and a backward one of the same pair, and the sum
+    /// of their divergences: what [`round_trip_loss`] wants.
+    pub fn round_trips<'g>(&self, path: &GraphPath, twos: &[CmcdInputs<'g>; 2]) -> [Value<'g>; 2] {
         let [there, back] = twos.each_ref().map(|rows| self.divergence(path, rows, false));
-        round_trip_loss(twos[0].which, there + back)
+        [twos[0].which, there + back]
     }
 
     /// Records the patient divergence over journeys that come in twos.
@@ -368,10 +371,17 @@ impl CmcdNetwork {
     }
 }
 
+impl Loss {
+    /// Whether it is a density's at stored samples: flows of each chain from a common base, and no evaluations.
+    pub fn is_of_samples(self) -> bool {
+        matches!(self, Self::Likelihood | Self::Scores)
+    }
+}
+
 /// Refuses a loss that a flow does not have.
 pub(crate) fn check_flow_loss(loss: Loss) -> Result<()> {
     if loss == Loss::LogVariance {
-        let reason = "belongs to controlled diffusions; flows have \"skl\", \"likelihood\", \"forward-kl\" and \"reverse-kl\"";
+        let reason = "belongs to controlled diffusions; flows have \"skl\", \"likelihood\", \"scores\", \"forward-kl\" and \"reverse-kl\"";
         return Err(crate::Error::Config { field: "training.loss", value: "log-variance".into(), reason });
     }
     Ok(())
@@ -379,11 +389,11 @@ pub(crate) fn check_flow_loss(loss: Loss) -> Result<()> {
 
 /// A controlled diffusion has no density of its own at a sample.
 pub(crate) fn refuse_likelihood(loss: Loss) -> Result<()> {
-    match loss {
-        Loss::Likelihood => {
-            let reason = "belongs to flows: a controlled diffusion has no density at a sample";
-            Err(crate::Error::Config { field: "training.loss", value: "likelihood".into(), reason })
-        }
-        _ => Ok(()),
-    }
+    let value = match loss {
+        Loss::Likelihood => "likelihood".into(),
+        Loss::Scores => "scores".into(),
+        _ => return Ok(()),
+    };
+    let reason = "belongs to flows: a controlled diffusion has no density at a sample";
+    Err(crate::Error::Config { field: "training.loss", value, reason })
 }

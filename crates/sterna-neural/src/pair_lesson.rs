@@ -10,19 +10,21 @@ use sterna::accelerator::Accelerator;
 use sterna::frame::Frame;
 use sterna::path::AnnealingPath;
 
-use crate::Result;
 use crate::compute::Opened;
 use crate::course::{Course, Lesson};
+use crate::device::Program;
 use crate::fit::{Training, first_report, into_library, streams};
 use crate::graph::{Graph, Value};
 use crate::graph_path::GraphPath;
 use crate::judge::{Split, guard};
-use crate::losses::Loss;
+use crate::looks::Look;
+use crate::losses::{Loss, round_trip_loss};
 use crate::parameters::{Layout, Parameters};
 use crate::recipe::{Field, HostBatches, PairChoice, Recipe, Way};
 use crate::target::GraphTarget;
 use crate::training::{Trainer, TrainingStreams};
 use crate::weights::{Stored, from_bytes, to_bytes};
+use crate::{Error, Result};
 
 /// A network that carries points between the chains of every pair.
 pub(crate) trait PairNetwork: Send + 'static {
@@ -33,12 +35,18 @@ pub(crate) trait PairNetwork: Send + 'static {
     fn dim(&self) -> usize;
     /// Records a loss; its inputs are the fields of [`batch`](Self::batch), in their order.
     fn loss<'g>(&self, graph: &'g Graph, path: &GraphPath, loss: Loss) -> Value<'g>;
-    /// Records the round-trip loss between this many pairs.
-    fn round_trip_loss<'g>(&self, graph: &'g Graph, path: &GraphPath, pairs: usize) -> Value<'g>;
+    /// Records journeys there and back between this many pairs: which pair each row belongs to, and the sum of its divergences.
+    fn round_trips<'g>(&self, graph: &'g Graph, path: &GraphPath, pairs: usize) -> [Value<'g>; 2];
+    /// Records the loss of each row, where it asks the target nothing: looks at held-out samples then ask it nothing either.
+    fn loss_of_rows<'g>(&self, _graph: &'g Graph, _loss: Loss) -> Option<Value<'g>> {
+        None
+    }
     /// What a batch holds; of the round-trip loss, where there is no loss.
     fn batch(&self, journeys_each_way: usize, loss: Option<Loss>) -> PairBatch;
-    /// Points at which one step evaluates the target, and the network.
-    fn cost(&self, path: &GraphPath, journeys_each_way: usize, loss: Option<Loss>) -> (u64, u64);
+    /// Points at which the journeys of one batch evaluate the target, and the network.
+    fn cost(&self, journeys_each_way: usize, loss: Option<Loss>) -> (u64, u64);
+    /// Points at which their derivatives evaluate the target beyond that.
+    fn cost_of_derivatives(&self, path: &GraphPath, journeys_each_way: usize, loss: Option<Loss>) -> u64;
     /// The accelerator of these weights, for points.
     fn accelerator(&self, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>>;
     /// The coordinates that it learns and travels in, where they are not those of points.
@@ -122,6 +130,11 @@ impl PairFit {
         self.training.batch
     }
 
+    /// Points at which a step of training asks the target, and the network.
+    pub fn asked_in_a_step(&self, network: &impl PairNetwork) -> (u64, u64) {
+        asked_in_a_step(network, &self.graph_path(network), self.training.batch, Some(self.training.loss))
+    }
+
     /// What training makes small.
     pub fn loss(&self) -> Loss {
         self.training.loss
@@ -156,6 +169,11 @@ impl PairFit {
             Some(stored) => stored.parameters(&layout)?,
             None => layout.initialise(training.seed),
         };
+        if training.loss == Loss::Scores && collected.scores.len() != collected.samples.len() {
+            return Err(Error::Host(
+                "the samples came without the scores that training.loss = \"scores\" wants".into(),
+            ));
+        }
         let streams = streams(training, collected.round);
         let lesson = PairLesson {
             batch: network.batch(training.batch, Some(training.loss)),
@@ -167,6 +185,7 @@ impl PairFit {
             batches: None,
             streams,
             network,
+            looker: None,
         };
         let trainer = lesson.trainer(start)?;
         let report = first_report(earlier, &self.opened);
@@ -186,6 +205,55 @@ struct PairLesson<N> {
     network: N,
     /// Made when the host first draws a batch.
     batches: Option<HostBatches>,
+    /// Made at the first look.
+    looker: Option<Looker>,
+}
+
+/// The same journeys of held-out samples, look after look.
+struct Looker {
+    program: Box<dyn Program<f32>>,
+    inputs: Vec<Vec<f32>>,
+    /// Pairs that share the rows in turn; none where the loss itself is looked at.
+    pairs: usize,
+}
+
+/// Rows of a look: journeys there and back.
+const LOOKED_AT: usize = 2048;
+
+/// Points at which a step of training asks the target, and the network.
+fn asked_in_a_step(
+    network: &impl PairNetwork,
+    path: &GraphPath,
+    batch: usize,
+    loss: Option<Loss>,
+) -> (u64, u64) {
+    let (target, asked) = network.cost(batch, loss);
+    (target + network.cost_of_derivatives(path, batch, loss), asked)
+}
+
+/// A sample that comes with its score and the score's units is so many times as long.
+pub(crate) const SCORED: usize = 3;
+
+/// Each sample, of so many of each chain, with the path's score at it and the units of that: the root of the coordinate's local
+/// variance on the chain, 1/E(score²). A score that is no number counts nothing.
+fn with_scores(samples: &[f64], scores: &[f64], each: usize, dim: usize) -> Vec<f64> {
+    let mut out = Vec::with_capacity(SCORED * samples.len());
+    for (samples, scores) in samples.chunks_exact(each * dim).zip(scores.chunks_exact(each * dim)) {
+        let unit = |j: usize| {
+            let squares = scores.iter().skip(j).step_by(dim).map(|s| s * s).filter(|s| s.is_finite());
+            let (sum, n) = squares.fold((0.0, 0.0), |(sum, n), square| (sum + square, n + 1.0));
+            let unit: f64 = f64::sqrt(n / sum);
+            if unit.is_finite() { unit } else { 0.0 }
+        };
+        let units: Vec<f64> = (0..dim).map(unit).collect();
+        for (x, score) in samples.chunks_exact(dim).zip(scores.chunks_exact(dim)) {
+            let known = score.iter().all(|s| s.is_finite());
+            out.extend_from_slice(x);
+            out.extend(score.iter().map(|&s| if known { s } else { 0.0 }));
+            out.extend(units.iter().map(|&u| if known { u } else { 0.0 }));
+        }
+    }
+    out
 }
 
 impl<N: PairNetwork> PairLesson<N> {
@@ -196,23 +264,36 @@ impl<N: PairNetwork> PairLesson<N> {
             Some(loss) => (self.network.loss(&graph, &self.graph_path, loss), training.adam()),
             None => {
                 let pairs = self.split.pairs();
-                (self.network.round_trip_loss(&graph, &self.graph_path, pairs), training.gentle_adam())
+                let [which, divergence] = self.network.round_trips(&graph, &self.graph_path, pairs);
+                (round_trip_loss(which, divergence), training.gentle_adam())
             }
         };
         Trainer::new(self.fit.opened.device(), &graph, loss, &[], &self.layout, start, adam)
     }
 
-    /// All training samples, as the network sees them.
-    fn samples(&self) -> Vec<f64> {
-        let mut samples = self.split.trained_on();
-        if let Some(frame) = self.network.frame() {
-            samples.chunks_exact_mut(frame.dim()).for_each(|x| frame.standardise(x));
-        }
-        samples
+    fn told(&self) -> Recipe {
+        let [scores, _] = self.split.scores();
+        self.recipe_of(self.batch.clone(), self.split.trained(), self.split.trained_on(), scores)
     }
 
-    fn told(&self) -> Recipe {
-        let PairBatch { journeys, rows, pair, way, fields } = self.batch.clone();
+    /// A recipe of samples, as the network sees them; where the loss is one of scores, with those and their units.
+    fn recipe_of(
+        &self,
+        batch: PairBatch,
+        trained: usize,
+        mut samples: Vec<f64>,
+        mut scores: Vec<f64>,
+    ) -> Recipe {
+        let mut dim = self.network.dim();
+        if let Some(frame) = self.network.frame() {
+            samples.chunks_exact_mut(dim).for_each(|x| frame.standardise(x));
+            scores.chunks_exact_mut(dim).for_each(|score| frame.standardise_score(score));
+        }
+        if self.loss == Some(Loss::Scores) {
+            samples = with_scores(&samples, &scores, trained, dim);
+            dim *= SCORED;
+        }
+        let PairBatch { journeys, rows, pair, way, fields } = batch;
         let [choices_seed, noise_seed, _] = self.streams.seeds();
         Recipe {
             journeys,
@@ -220,14 +301,39 @@ impl<N: PairNetwork> PairLesson<N> {
             choices_seed,
             noise_seed,
             first_step: 0,
-            dim: self.network.dim(),
-            trained: self.split.trained(),
-            samples: self.samples(),
+            dim,
+            trained,
+            samples,
             betas: self.split.schedule().betas().to_vec(),
             pair,
             way,
             fields,
         }
+    }
+}
+
+impl<N: PairNetwork> PairLesson<N> {
+    /// The loss that looks look at: none where they look at round trips.
+    fn looked_at(&self) -> Option<Loss> {
+        self.loss.filter(|loss| self.network.loss_of_rows(&Graph::new(), *loss).is_some())
+    }
+
+    fn looker(&self) -> Result<Looker> {
+        let (graph, loss) = (Graph::new(), self.looked_at());
+        let (value, pairs) = match loss.and_then(|loss| self.network.loss_of_rows(&graph, loss)) {
+            Some(value) => (value, 0),
+            None => {
+                let pairs = self.split.pairs();
+                let [_, divergence] = self.network.round_trips(&graph, &self.graph_path, pairs);
+                ((divergence * 0.5).tanh().abs(), pairs)
+            }
+        };
+        let program = self.fit.opened.device().compile(&graph, &[value])?;
+        let batch = self.network.batch(LOOKED_AT, loss);
+        let mut inputs = vec![Vec::new(); batch.fields.len()];
+        let ((held_out, samples), [_, scores]) = (self.split.all_held_out(), self.split.scores());
+        HostBatches::new(self.recipe_of(batch, held_out, samples, scores)).fill(0, &mut inputs);
+        Ok(Looker { program, inputs, pairs })
     }
 }
 
@@ -252,7 +358,28 @@ impl<N: PairNetwork> Lesson for PairLesson<N> {
     }
 
     fn cost(&self) -> (u64, u64) {
-        self.network.cost(&self.graph_path, self.fit.training.batch, self.loss)
+        asked_in_a_step(&self.network, &self.graph_path, self.fit.training.batch, self.loss)
+    }
+
+    fn look(&mut self, weights: &Parameters<f32>) -> Result<Option<Look>> {
+        if !self.fit.training.judges {
+            return Ok(None);
+        }
+        if self.looker.is_none() {
+            self.looker = Some(self.looker()?);
+        }
+        let Looker { program, inputs, pairs } = self.looker.as_mut().expect("just made");
+        let inputs: Vec<&[f32]> = inputs.iter().map(|input| &input[..]).collect();
+        program.run(weights, LOOKED_AT, &inputs)?;
+        // What is no number is rejected, and no loss at all.
+        let worst = if *pairs > 0 { 1.0 } else { 1e30 };
+        let number = |&x: &f32| if x.is_finite() { x } else { worst };
+        let values = program.output(0)[..LOOKED_AT].iter().map(number).collect();
+        Ok(Some(Look { values, pairs: *pairs }))
+    }
+
+    fn cost_of_look(&self) -> (u64, u64) {
+        self.network.cost(LOOKED_AT, self.looked_at())
     }
 
     fn can_fine_tune(&self) -> bool {
@@ -260,7 +387,7 @@ impl<N: PairNetwork> Lesson for PairLesson<N> {
     }
 
     fn fine_tune(&mut self, weights: Parameters<f32>) -> Result<Trainer<f32>> {
-        (self.loss, self.batches) = (None, None);
+        (self.loss, self.batches, self.looker) = (None, None, None);
         self.batch = self.network.batch(self.fit.training.batch, None);
         self.trainer(weights)
     }

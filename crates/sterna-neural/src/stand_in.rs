@@ -36,6 +36,10 @@ impl Fit for WithStandIn {
         Some(Arc::new(Self { first, stand_in }))
     }
 
+    fn wants_scores(&self) -> bool {
+        self.first.wants_scores()
+    }
+
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
         let begun = self.first.begin(collected.clone(), earlier);
         let stand_in = StandIn { fit: self.stand_in.clone(), collected, earlier: earlier.cloned() };
@@ -187,6 +191,7 @@ mod tests {
         let on_cores = |training: &Training| training.compute == Compute::Cpu;
         let make = |training: Training| Ok(Failing { most: if on_cores(&training) { 10 } else { 4 }, with });
         let collected = Collected {
+            scores: Vec::new(),
             round: 0,
             prospect: Default::default(),
             schedule: Schedule::uniform(2),

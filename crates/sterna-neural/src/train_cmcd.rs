@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, partly_plain};
+use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, InSlices, partly_plain};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Cmcd, CmcdSteps, Framed};
 use sterna::frame::Frame;
 use sterna::path::AnnealingPath;
 
 use crate::additive::AdditiveDriftConfig;
-use crate::conditions::Conditioning;
+use crate::conditions::{Conditioning, Conditions};
 use crate::cpu::Cpu;
 use crate::egnn::EgnnDriftConfig;
 use crate::fit::{Training, into_library};
@@ -26,6 +26,7 @@ use crate::recipe::{Field, PairChoice, Way};
 use crate::target::GraphTarget;
 use crate::transport::NeuralDrift;
 use crate::weights::{Network, NetworkConfig, Stored, from_bytes};
+use crate::work::multiply_adds;
 use crate::{Error, Result};
 
 /// Size of a trained controlled diffusion.
@@ -120,11 +121,11 @@ impl TrainCmcd {
         Ok(Self { fit: PairFit::new(path, target, training)?, size })
     }
 
-    fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
-        let dim = self.fit.target().dim();
-        let conditioning = Conditioning::new(collected.schedule.betas())?;
-        let hidden = self.size.hidden;
-        let drift = match self.size.particles {
+    /// The drift of a new training.
+    fn drift(&self, schedule: &[f64]) -> Result<NetworkConfig> {
+        let (dim, hidden) = (self.fit.target().dim(), self.size.hidden);
+        let conditioning = Conditioning::new(schedule)?;
+        Ok(match self.size.particles {
             None if self.size.apart => {
                 NetworkConfig::AdditiveDrift(AdditiveDriftConfig { dim, hidden, conditioning })
             }
@@ -132,7 +133,38 @@ impl TrainCmcd {
             Some(particles) => {
                 NetworkConfig::EgnnDrift(EgnnDriftConfig { particles, hidden, species: vec![], conditioning })
             }
+        })
+    }
+
+    /// Multiply-adds of a journey, which asks its drift where it begins and after each step; and of a step of training, with the points at
+    /// which that asks the target.
+    pub fn work(&self) -> Result<(f64, (f64, u64))> {
+        let betas = [0.0, 0.5, 1.0];
+        let Network::Drift(drift) = self.drift(&betas)?.build(&mut Layout::new(), "drift")? else {
+            unreachable!("a drift was asked for")
         };
+        let dim = drift.dim();
+        let once = multiply_adds(dim + 3, |x| {
+            let [lower, upper, time] = [dim, dim + 1, dim + 2].map(|place| x.slice(place, 1));
+            vec![drift.record(&Conditions { lower, upper, time: Some(time) }, x.slice(0, dim))]
+        });
+        let size = self.size;
+        let description = CmcdDescription {
+            drift: self.drift(&betas)?,
+            steps: size.steps,
+            start: vec![[1.0; 2]; 2],
+            plain: Vec::new(),
+            along_score: size.along_score,
+            frame: None,
+            steepest: None,
+        };
+        let network = description.build(&mut Layout::new())?;
+        let (target, drifts) = self.fit.asked_in_a_step(&TrainedCmcd { network, description });
+        Ok(((size.steps + 1) as f64 * once, (3.0 * drifts as f64 * once, target)))
+    }
+
+    fn lesson(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
+        let drift = self.drift(collected.schedule.betas())?;
         let stored = stored::<CmcdDescription>(earlier)?;
         // Later rounds go on with the network of the first, though the chains have moved.
         let (drift, start, along_score, (frame, steepest)) = match &stored {
@@ -150,12 +182,23 @@ impl TrainCmcd {
                 (drift, start, self.size.along_score, (frame, steepest))
             }
         };
-        let steps = self.size.steps;
+        // Whoever went on trial with several K goes on with that of the winner.
+        let steps = stored.as_ref().map_or(self.size.steps, |stored| stored.description.steps);
         let plain = Vec::new();
         let description = CmcdDescription { drift, steps, start, plain, along_score, frame, steepest };
         let mut layout = Layout::new();
         let network = TrainedCmcd { network: description.build(&mut layout)?, description };
         self.fit.begin(network, layout, collected, earlier, stored.as_ref())
+    }
+}
+
+impl InSlices for TrainCmcd {
+    fn slice(&self, steps: u64) -> sterna::Result<Arc<dyn Fit>> {
+        Ok(Arc::new(Self { fit: self.fit.slice(steps), size: self.size }))
+    }
+
+    fn on(&self, path: &Arc<dyn AnnealingPath>) -> Arc<dyn InSlices> {
+        Arc::new(Self { fit: self.fit.on(path), size: self.size })
     }
 }
 
@@ -280,8 +323,8 @@ impl PairNetwork for TrainedCmcd {
         self.network.loss(loss, path, &CmcdInputs::record(graph, &self.network))
     }
 
-    fn round_trip_loss<'g>(&self, graph: &'g Graph, path: &GraphPath, _: usize) -> Value<'g> {
-        self.network.round_trip_loss(path, &CmcdInputs::record_twos(graph, &self.network))
+    fn round_trips<'g>(&self, graph: &'g Graph, path: &GraphPath, _: usize) -> [Value<'g>; 2] {
+        self.network.round_trips(path, &CmcdInputs::record_twos(graph, &self.network))
     }
 
     /// Some losses have journeys that come in twos, which share a row and a pair.
@@ -297,15 +340,18 @@ impl PairNetwork for TrainedCmcd {
         PairBatch { journeys, rows, pair, way, fields }
     }
 
-    fn cost(&self, path: &GraphPath, journeys_each_way: usize, loss: Option<Loss>) -> (u64, u64) {
+    fn cost(&self, journeys_each_way: usize, loss: Option<Loss>) -> (u64, u64) {
+        let points = self.batch(journeys_each_way, loss).journeys as u64 * (self.network.steps() as u64 + 1);
+        (points, points)
+    }
+
+    /// Derivatives go through the scores of all points but the first.
+    fn cost_of_derivatives(&self, path: &GraphPath, journeys_each_way: usize, loss: Option<Loss>) -> u64 {
         let journeys = self.batch(journeys_each_way, loss).journeys as u64;
-        let steps = self.network.steps() as u64;
-        // Derivatives go through the scores of all points but the first.
-        let derivatives = match loss {
+        match loss {
             Some(Loss::LogVariance) => 0,
-            _ => path.derivative_evaluations() * steps,
-        };
-        (journeys * (steps + 1 + derivatives), journeys * (steps + 1))
+            _ => journeys * path.derivative_evaluations() * self.network.steps() as u64,
+        }
     }
 
     fn accelerator(&self, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {

@@ -44,6 +44,7 @@ use crate::target::GraphTarget;
 use crate::training::Trainer;
 use crate::transport::NeuralEnergyModel;
 use crate::weights::{Stored, from_bytes};
+use crate::work::multiply_adds;
 use lesson::DiffusionLesson;
 
 /// Size of a trained diffusion; an example stands at [`TrainDiffusion`].
@@ -75,6 +76,9 @@ pub struct DiffusionDescription {
     /// The coordinates in which the path begins at N(0, I), where they are not those of points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Frame>,
+    /// K, where it was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
 }
 
 /// Trains an energy model on samples of the target chain; the run then goes along the learned path.
@@ -109,6 +113,8 @@ pub struct TrainDiffusion {
     /// The target as operations.
     recorded: Option<Arc<dyn GraphTarget>>,
     size: DiffusionSize,
+    /// K that may be chosen, and what a journey of each costs in evaluations of the target.
+    among: Vec<(usize, f64)>,
     training: Training,
     opened: Opened,
 }
@@ -127,7 +133,7 @@ impl TrainDiffusion {
     ) -> Result<Self> {
         training.check()?;
         let opened = training.compute.open(training.threads)?;
-        let fit = Self { path, target, recorded: None, size, training, opened };
+        let fit = Self { path, target, recorded: None, size, among: Vec::new(), training, opened };
         // What a network cannot be is known before anything is sampled.
         fit.config(&vec![0.0; fit.target.dim()]).build(&mut Layout::new(), "energy")?;
         Ok(fit)
@@ -144,6 +150,28 @@ impl TrainDiffusion {
         target.score(graph.input("x", target.dim()));
         self.recorded = (!graph.calls_host()).then_some(target);
         self
+    }
+
+    /// Leaves K open among some, each with what a journey costs in evaluations of the target: held-out samples say once the path is
+    /// learned, which does not depend on it, how many allow most round trips for their cost.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn with_steps_among(mut self, among: Vec<(usize, f64)>) -> Self {
+        assert!(!among.is_empty(), "K is one of some numbers");
+        self.among = among;
+        self
+    }
+
+    /// Multiply-adds of a score of the learned path, without the target's.
+    pub fn work(&self) -> Result<f64> {
+        let network = self.config(&vec![0.0; self.target.dim()]).build(&mut Layout::new(), "energy")?;
+        let dim = network.dim();
+        // A score is a derivative, which costs about twice what the energy does.
+        Ok(3.0
+            * multiply_adds(dim + 1, |x| {
+                vec![network.record_parts(x.slice(dim, 1), x.slice(0, dim)).learned]
+            }))
     }
 
     /// `log_precision` is that of each coordinate, within a mode.
@@ -169,8 +197,8 @@ impl TrainDiffusion {
         }
     }
 
-    fn accelerator(&self) -> sterna::Result<Arc<dyn Accelerator>> {
-        Ok(match self.size.steps {
+    fn accelerator(&self, steps: usize) -> sterna::Result<Arc<dyn Accelerator>> {
+        Ok(match steps {
             0 => Arc::new(Identity),
             steps => Arc::new(Diffusion { steps: DiffusionSteps::new(steps, self.size.integrator)? }),
         })
@@ -325,7 +353,8 @@ impl Fit for TrainDiffusion {
             return self.plain(true, record.into());
         }
         let path = Some(stored.description.restore(&stored, self.target.clone())?);
-        let accelerator = framed(self.accelerator()?, stored.description.frame.as_ref());
+        let steps = stored.description.steps.unwrap_or(self.size.steps);
+        let accelerator = framed(self.accelerator(steps)?, stored.description.frame.as_ref());
         Ok(Fitted { accelerator, path, record: record.into(), report: FitReport::default() })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use sterna::Schedule;
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, InSlices, partly_plain};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::FlowAccelerator;
@@ -10,17 +11,18 @@ use sterna::frame::Frame;
 use sterna::path::AnnealingPath;
 
 use crate::Result;
+use crate::base::AffineBase;
 use crate::conditions::{Conditioning, Conditions};
 use crate::cpu::Cpu;
 use crate::fit::{Training, into_library};
-use crate::framing::{frame_of, framed};
+use crate::framing::{frame_of, framed, seen_from};
 use crate::graph::{Graph, Value};
 use crate::graph_path::GraphPath;
-use crate::losses::{Loss, check_flow_loss, flow_divergences, patient_divergence, round_trip_loss};
+use crate::losses::{Loss, check_flow_loss, flow_divergences, patient_divergence};
 use crate::mlp::Hidden;
-use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, one_way, stored};
+use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, SCORED, one_way, stored};
 use crate::parameters::{Layout, Parameters};
-use crate::realnvp::{RealNvp, RealNvpConfig, Route};
+use crate::realnvp::{Coupling, RealNvp, RealNvpConfig, Route};
 use crate::recipe::{Field, PairChoice, Way};
 use crate::target::GraphTarget;
 use crate::transport::NeuralFlow;
@@ -28,12 +30,29 @@ use crate::weights::{NetworkConfig, Stored, from_bytes};
 use crate::work::multiply_adds;
 
 /// Size of a flow.
+///
+/// ```
+/// use sterna_neural::{Coupling, FlowSize, Hidden};
+///
+/// let affine = FlowSize::new(4, Hidden::new(1, 16));
+/// let splines = FlowSize { coupling: Coupling::Spline, ..affine };
+/// assert!(affine.coupling.is_affine() && splines.layers == 4);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSize {
     /// Coupling layers.
     pub layers: usize,
     /// Hidden layers of each layer's network.
     pub hidden: Hidden,
+    /// What each layer does. Splines stand on an affine base, fitted to the samples of each chain.
+    pub coupling: Coupling,
+}
+
+impl FlowSize {
+    /// RealNVP of this size.
+    pub const fn new(layers: usize, hidden: Hidden) -> Self {
+        Self { layers, hidden, coupling: Coupling::Affine }
+    }
 }
 
 /// What `transport.safetensors` says about a trained flow.
@@ -58,7 +77,7 @@ pub struct FlowDescription {
 ///
 /// let target = Normal::isotropic(2, 20.0);
 /// let path = Arc::new(Geometric::from_standard_normal(target.clone()));
-/// let size = FlowSize { layers: 4, hidden: Hidden::new(1, 16) };
+/// let size = FlowSize::new(4, Hidden::new(1, 16));
 /// let training = Training { steps: 200, learning_rate: 1e-2, ..Training::default() };
 /// let fit = Arc::new(TrainFlow::new(path.clone(), Arc::new(target), size, training)?);
 ///
@@ -95,15 +114,16 @@ impl TrainFlow {
 }
 
 fn config(target: &dyn GraphTarget, size: FlowSize, schedule: &[f64], route: Route) -> Result<RealNvpConfig> {
-    let FlowSize { layers, hidden } = size;
-    let conditioning = Conditioning::new(schedule)?;
-    Ok(RealNvpConfig { dim: target.dim(), layers, hidden, max_log_scale: 2.0, conditioning, route })
+    let FlowSize { layers, hidden, coupling } = size;
+    let (dim, conditioning) = (target.dim(), Conditioning::new(schedule)?);
+    let base = None;
+    Ok(RealNvpConfig { dim, layers, hidden, max_log_scale: 2.0, conditioning, route, coupling, base })
 }
 
 impl TrainFlow {
     /// Multiply-adds of a journey, and of a step of training: a way back costs twice a way there.
     pub fn work(&self) -> Result<(f64, f64)> {
-        let route = if self.fit.loss() == Loss::Likelihood { Route::ThroughBase } else { Route::Direct };
+        let route = if self.fit.loss().is_of_samples() { Route::ThroughBase } else { Route::Direct };
         let config = config(self.fit.target(), self.size, &[0.0, 0.5, 1.0], route)?;
         let network = config.build(&mut Layout::new(), "flow")?;
         let dim = network.dim();
@@ -131,6 +151,10 @@ impl Fit for TrainFlow {
         Some(Arc::new(Self { fit: self.fit.on(path), size: self.size }))
     }
 
+    fn wants_scores(&self) -> bool {
+        self.fit.loss() == Loss::Scores
+    }
+
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
         self.lesson(collected, earlier).map_err(into_library)
     }
@@ -140,6 +164,15 @@ impl Fit for TrainFlow {
             from_bytes(record.to_vec(), "the flow's weights").map_err(into_library)?;
         let (accelerator, _) = stored.description.restore(&stored)?;
         Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    }
+
+    /// Maps of chains from a base are functions of β, learned at some of them; those of pairs, and the affine base of splines, know
+    /// their own chains alone.
+    fn rebuild_at(&self, record: &[u8], _: &Schedule) -> sterna::Result<Option<Fitted>> {
+        match self.fit.loss().is_of_samples() && self.size.coupling.is_affine() {
+            true => self.rebuild(record).map(Some),
+            false => Ok(None),
+        }
     }
 }
 
@@ -164,12 +197,19 @@ impl TrainFlow {
             Some(stored) => stored.description.frame.clone(),
             None => frame_of(self.fit.path(), &collected, false)?.map(|frame| (*frame).clone()),
         };
-        let route = match (self.fit.loss(), &frame) {
-            (Loss::Likelihood, None) => Route::ThroughReference,
-            (Loss::Likelihood, Some(_)) => Route::ThroughBase,
-            _ => Route::Direct,
+        let route = match (self.fit.loss().is_of_samples(), &frame) {
+            (true, None) => Route::ThroughReference,
+            (true, Some(_)) => Route::ThroughBase,
+            (false, _) => Route::Direct,
         };
-        let config = config(self.fit.target(), self.size, collected.schedule.betas(), route)?;
+        let mut config = config(self.fit.target(), self.size, collected.schedule.betas(), route)?;
+        if !config.coupling.is_affine() {
+            let frame = frame.clone().map(Arc::new);
+            let seen = seen_from(frame.as_ref(), self.fit.path(), &collected)?;
+            let base = AffineBase::of_samples(&seen.samples);
+            let is_standard = route == Route::ThroughReference;
+            config.base = Some(if is_standard { base.from_standard() } else { base });
+        }
         let mut layout = Layout::new();
         let network = TrainedFlow { network: config.build(&mut layout, "flow")?, config, frame };
         self.fit.begin(network, layout, collected, earlier, stored.as_ref())
@@ -183,12 +223,23 @@ fn record<'g>(graph: &'g Graph, network: &RealNvp, path: &GraphPath) -> [Value<'
     flow_divergences(network, path, &conditions, lower, upper)
 }
 
-/// The mean surprise at samples of both chains.
-fn surprise<'g>(graph: &'g Graph, network: &RealNvp) -> Value<'g> {
-    let conditions = Conditions::pair_inputs(graph);
-    let [lower, upper] = ["x_lower", "x_upper"].map(|name| graph.input(name, network.dim()));
-    let at = |beta, x| network.record_surprise(beta, x);
-    ((at(conditions.lower, lower) + at(conditions.upper, upper)) * 0.5).mean_rows()
+/// The surprise at a sample of each of both chains, on average; with scores, and half the square by which the density's own misses
+/// the stored one there, in the units that come beside it.
+fn surprises<'g>(graph: &'g Graph, network: &RealNvp, with_scores: bool) -> Value<'g> {
+    let (conditions, dim) = (Conditions::pair_inputs(graph), network.dim());
+    let parts = if with_scores { SCORED } else { 1 };
+    let [lower, upper] = ["x_lower", "x_upper"].map(|name| graph.input(name, parts * dim));
+    let at = |beta, sample: Value<'g>| {
+        let x = sample.slice(0, dim);
+        let surprise = network.record_surprise(beta, x);
+        if !with_scores {
+            return surprise;
+        }
+        let [score, unit] = [1, 2].map(|part| sample.slice(part * dim, dim));
+        let miss = (score + graph.gradient(surprise, &[x])[0]) * unit;
+        surprise + miss.dot(miss) * 0.5
+    };
+    (at(conditions.lower, lower) + at(conditions.upper, upper)) * 0.5
 }
 
 /// The flow in f64, so that the way back is exact to rounding.
@@ -213,8 +264,8 @@ impl PairNetwork for TrainedFlow {
     }
 
     fn loss<'g>(&self, graph: &'g Graph, path: &GraphPath, loss: Loss) -> Value<'g> {
-        if loss == Loss::Likelihood {
-            return surprise(graph, &self.network);
+        if loss.is_of_samples() {
+            return surprises(graph, &self.network, loss == Loss::Scores).mean_rows();
         }
         let [up, down] = record(graph, &self.network, path);
         match loss {
@@ -225,9 +276,13 @@ impl PairNetwork for TrainedFlow {
         }
     }
 
-    fn round_trip_loss<'g>(&self, graph: &'g Graph, path: &GraphPath, pairs: usize) -> Value<'g> {
+    fn round_trips<'g>(&self, graph: &'g Graph, path: &GraphPath, pairs: usize) -> [Value<'g>; 2] {
         let [up, down] = record(graph, &self.network, path);
-        round_trip_loss(graph.input("which", pairs), up + down)
+        [graph.input("which", pairs), up + down]
+    }
+
+    fn loss_of_rows<'g>(&self, graph: &'g Graph, loss: Loss) -> Option<Value<'g>> {
+        loss.is_of_samples().then(|| surprises(graph, &self.network, loss == Loss::Scores))
     }
 
     fn batch(&self, journeys: usize, loss: Option<Loss>) -> PairBatch {
@@ -243,14 +298,16 @@ impl PairNetwork for TrainedFlow {
         PairBatch { journeys, rows: journeys, pair, way: Way::Forward, fields }
     }
 
-    /// The start and the end of each journey are points of the target; the loss follows its score at the end.
-    fn cost(&self, path: &GraphPath, journeys: usize, loss: Option<Loss>) -> (u64, u64) {
+    /// The start and the end of each journey are points of the target.
+    fn cost(&self, journeys: usize, loss: Option<Loss>) -> (u64, u64) {
         let directions = if one_way(loss).is_some() { 1 } else { 2 };
         let journeys = (journeys * directions) as u64;
-        if loss == Some(Loss::Likelihood) {
-            return (0, journeys);
-        }
-        ((2 + path.score_evaluations()) * journeys, journeys)
+        (if loss.is_some_and(Loss::is_of_samples) { 0 } else { 2 * journeys }, journeys)
+    }
+
+    /// The loss follows the target's score at the end of each journey.
+    fn cost_of_derivatives(&self, path: &GraphPath, journeys: usize, loss: Option<Loss>) -> u64 {
+        path.score_evaluations() * self.cost(journeys, loss).0 / 2
     }
 
     fn accelerator(&self, weights: &Parameters<f32>) -> sterna::Result<Arc<dyn Accelerator>> {

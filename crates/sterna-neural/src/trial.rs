@@ -19,45 +19,54 @@ pub struct Candidate {
     pub short_steps: u64,
     /// Steps of the full one.
     pub full_steps: u64,
+    /// So many times what another is worth it must be, to be as good.
+    pub handicap: f64,
+    /// What a journey costs, in evaluations of the target, where candidates differ in it; else 0.
+    pub journey: f64,
 }
 
 /// The fit of the best of several candidates. All of them can read each other's records, which say what made
 /// them; later rounds go on with the network that the first round chose.
 pub struct Trial {
     candidates: Arc<[Candidate]>,
-    lead: f64,
 }
 
 impl Trial {
-    /// A candidate must allow `lead` times the round trips of those before it: after a short training the order of
-    /// near equals means little, and larger networks, which come first, have more to gain from a long one.
+    /// The best allows most round trips for what they cost: after a short training the order of near equals means little, and larger
+    /// networks have more to gain from a long one, so that others may have a handicap. A tie goes to what comes first.
     ///
     /// # Panics
     /// If there are no candidates.
-    pub fn new(candidates: Vec<Candidate>, lead: f64) -> Self {
+    pub fn new(candidates: Vec<Candidate>) -> Self {
         assert!(!candidates.is_empty(), "a trial needs candidates");
-        Self { candidates: candidates.into(), lead }
+        Self { candidates: candidates.into() }
     }
 }
 
 impl Fit for Trial {
+    fn wants_scores(&self) -> bool {
+        self.candidates
+            .iter()
+            .any(|candidate| candidate.short.wants_scores() || candidate.full.wants_scores())
+    }
+
     fn on(&self, path: &Arc<dyn AnnealingPath>) -> Option<Arc<dyn Fit>> {
         let on = |candidate: &Candidate| {
             let (short, full) = (candidate.short.on(path)?, candidate.full.on(path)?);
             Some(Candidate { short, full, ..*candidate })
         };
         let candidates: Option<Vec<_>> = self.candidates.iter().map(on).collect();
-        Some(Arc::new(Self { candidates: candidates?.into(), lead: self.lead }))
+        Some(Arc::new(Self { candidates: candidates?.into() }))
     }
 
     fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> sterna::Result<Box<dyn Fitting>> {
         if earlier.is_some_and(|earlier| !earlier.record.is_empty()) {
             return self.candidates[0].full.begin(collected, earlier);
         }
-        let (candidates, lead, notes) = (self.candidates.clone(), self.lead, Notes::default());
+        let (candidates, notes) = (self.candidates.clone(), Notes::default());
         let current = Some(candidates[0].short.begin(collected.clone(), None)?);
         let earlier = earlier.cloned();
-        Ok(Box::new(Trying { candidates, lead, collected, earlier, current, notes }))
+        Ok(Box::new(Trying { candidates, collected, earlier, current, notes }))
     }
 
     fn rebuild(&self, record: &[u8]) -> sterna::Result<Fitted> {
@@ -68,7 +77,6 @@ impl Fit for Trial {
 /// A trial under way: one candidate after the other, then the winner.
 struct Trying {
     candidates: Arc<[Candidate]>,
-    lead: f64,
     collected: Arc<Collected>,
     /// A round that came to nothing: the winner's report goes on from its report.
     earlier: Option<Fitted>,
@@ -79,17 +87,20 @@ struct Trying {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Notes {
-    /// Round trips an iteration that each candidate seen so far allows.
+    /// Round trips that each candidate seen so far allows: of an iteration or, where costs differ, for an evaluation.
     rates: Vec<f64>,
     /// Points at which the target, and the network, were evaluated by them.
     spent: (u64, u64),
 }
 
 impl Notes {
-    fn note(&mut self, fitted: &Fitted) {
+    /// `each` is what an iteration costs without journeys.
+    fn note(&mut self, fitted: &Fitted, each: f64, journey: f64) {
         let rejections: Vec<f64> = fitted.report.pairs.iter().map(|pair| pair.rejection).collect();
         let rate = if rejections.is_empty() { 0.0 } else { round_trip_rate(&rejections) };
-        self.rates.push(if rate.is_nan() { 0.0 } else { rate });
+        // Two journeys a swap, which is proposed in every second iteration.
+        let cost = if journey > 0.0 { each + rejections.len() as f64 * journey } else { 1.0 };
+        self.rates.push(if rate.is_nan() { 0.0 } else { rate / cost });
         // A path counts what judging it cost, and is thrown away.
         let judging = fitted.path.as_ref().map_or((0, 0), |p| (p.evaluations(), p.network_evaluations()));
         self.spent.0 += fitted.report.target_evaluations + judging.0;
@@ -97,8 +108,9 @@ impl Notes {
     }
 
     /// The winner among candidates that have all been tried.
-    fn best(&self, lead: f64) -> usize {
-        let better = |best: usize, i: usize| if self.rates[i] > lead * self.rates[best] { i } else { best };
+    fn best(&self, candidates: &[Candidate]) -> usize {
+        let worth = |i: usize| self.rates[i] / candidates[i].handicap;
+        let better = |best: usize, i: usize| if worth(i) > worth(best) { i } else { best };
         (0..self.rates.len()).fold(0, better)
     }
 }
@@ -113,7 +125,7 @@ impl Trying {
         match self.candidates.get(self.notes.rates.len()) {
             Some(candidate) => candidate.short.begin(self.collected.clone(), None),
             None => {
-                let winner = &self.candidates[self.notes.best(self.lead)];
+                let winner = &self.candidates[self.notes.best(&self.candidates)];
                 winner.full.begin(self.collected.clone(), self.earlier.as_ref())
             }
         }
@@ -147,7 +159,8 @@ impl Fitting for Trying {
                 break;
             }
             if let Some(finished) = self.current.take() {
-                self.notes.note(&finished.finish()?);
+                let journey = self.candidates[self.notes.rates.len()].journey;
+                self.notes.note(&finished.finish()?, self.collected.prospect.evaluations_each(), journey);
             }
             self.current = Some(self.begin()?);
         }

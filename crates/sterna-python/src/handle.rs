@@ -14,6 +14,9 @@ use sterna_run::config::Until;
 use sterna_run::progress::{Snapshot, StageClock};
 use sterna_run::{Changes, Job, JobError, Observer, Progress, Summary};
 
+/// Between two looks at signals, where Python waits.
+const HEARS: Duration = Duration::from_millis(100);
+
 /// What the run and its watchers tell each other.
 #[derive(Default)]
 struct State {
@@ -44,11 +47,26 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits until something holds, or for so many seconds.
-    fn wait_for(&self, seconds: f64, holds: impl Fn(&State) -> bool) -> bool {
-        let most = Duration::from_secs_f64(seconds.clamp(0.0, 1e9));
-        let waited = self.changed.wait_timeout_while(self.lock(), most, |state| !holds(state));
-        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    /// Waits until something holds, or for so many seconds; Python hears signals on the way.
+    fn wait_for(
+        &self,
+        py: Python<'_>,
+        seconds: f64,
+        holds: impl Fn(&State) -> bool + Sync,
+    ) -> PyResult<bool> {
+        let mut left = Duration::from_secs_f64(seconds.clamp(0.0, 1e9));
+        loop {
+            let most = left.min(HEARS);
+            let came = py.detach(|| {
+                let waited = self.changed.wait_timeout_while(self.lock(), most, |state| !holds(state));
+                !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+            });
+            left -= most;
+            py.check_signals()?;
+            if came || left.is_zero() {
+                return Ok(came);
+            }
+        }
     }
 }
 
@@ -147,8 +165,8 @@ impl Handle {
     }
 
     /// Waits for the end, for so many seconds at most; whether it has come.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        py.detach(|| self.shared.wait_for(seconds, |state| state.outcome.is_some()))
+    fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
+        self.shared.wait_for(py, seconds, |state| state.outcome.is_some())
     }
 
     /// Whether it has ended.
@@ -180,7 +198,7 @@ impl Handle {
     }
 
     /// Has all files written, and waits for that; whether they are.
-    fn write_files(&self, py: Python<'_>, seconds: f64) -> bool {
+    fn write_files(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         let before = {
             let mut state = self.shared.lock();
             state.wants_files = true;
@@ -188,7 +206,7 @@ impl Handle {
         };
         self.shared.changed.notify_all();
         let there = |state: &State| state.written > before || state.outcome.is_some();
-        py.detach(|| self.shared.wait_for(seconds, there))
+        self.shared.wait_for(py, seconds, there)
     }
 
     /// How far it has come: stage, done, total (0 if unknown), details.

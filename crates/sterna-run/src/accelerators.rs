@@ -21,8 +21,8 @@ pub(crate) use networks::{Seen, Usual};
 pub use none::NoAccelerator;
 pub use scaling::Scaling;
 
-use crate::config::Config;
 use crate::config::kinds::kinds;
+use crate::config::{Config, Count};
 use crate::error::JobError;
 use crate::molecules;
 use crate::problem::Problem;
@@ -75,6 +75,9 @@ impl Plan {
 const OF_CLOSED_FORMS: u64 = 5000;
 const OF_NETWORKS: u64 = 20_000;
 
+/// Journeys of a step of training in each direction, and noised samples of a diffusion.
+const BATCH: usize = 256;
+
 /// What a kind of accelerator does.
 pub trait Kind {
     /// Path and accelerator, or why they cannot be had.
@@ -96,9 +99,19 @@ pub trait Kind {
         None
     }
 
+    /// Journeys of a step of training, in each direction, where the config does not say.
+    fn batch(&self, _chains: Count) -> usize {
+        BATCH
+    }
+
     /// Iterations whose samples it is fitted to, where the config does not say; none where nothing is fitted.
     fn collect(&self, on_molecule: bool) -> Option<u64> {
         Some(if on_molecule { OF_NETWORKS } else { OF_CLOSED_FORMS })
+    }
+
+    /// How often it is fitted, where the config does not say.
+    fn fits(&self, on_molecule: bool) -> usize {
+        if on_molecule { 3 } else { 1 }
     }
 
     /// The file of a trained transport that is used again.
@@ -161,9 +174,19 @@ impl AcceleratorKind {
         self.role().usual(problem, seen)
     }
 
+    /// Journeys of a step of training for so many chains, in each direction, where the config does not say.
+    pub(crate) fn batch(&self, chains: Count) -> usize {
+        self.role().batch(chains)
+    }
+
     /// Iterations whose samples it is fitted to, where the config does not say; none where nothing is fitted.
     pub fn collect(&self, on_molecule: bool) -> Option<u64> {
         self.role().collect(on_molecule)
+    }
+
+    /// How often it is fitted, where the config does not say.
+    pub fn fits(&self, on_molecule: bool) -> usize {
+        self.role().fits(on_molecule)
     }
 
     /// The file of a trained transport that is used again.
@@ -210,14 +233,29 @@ pub fn plan(problem: &Problem, config: &Config) -> Result<Plan, JobError> {
     config.accelerator.role().plan(&Planned { problem, config, ground })
 }
 
+/// K, where a number was said.
+fn steps_said(given: Option<Count>) -> Option<usize> {
+    match given {
+        Some(Count::Number(steps)) => Some(steps),
+        Some(Count::Auto) | None => None,
+    }
+}
+
 /// K as given, or the default; the kind must allow it.
 fn steps(
     kind: &str,
-    given: Option<usize>,
+    given: Option<impl Into<Count>>,
     default: usize,
     allowed: RangeInclusive<usize>,
 ) -> Result<usize, JobError> {
-    let steps = given.unwrap_or(default);
+    let steps = match given.map(Into::into) {
+        Some(Count::Auto) => {
+            let reason = "K is chosen where its network is trained on a density; give a number";
+            return Err(JobError::setting("accelerator.steps", Count::Auto, reason));
+        }
+        Some(Count::Number(steps)) => steps,
+        None => default,
+    };
     if allowed.contains(&steps) {
         return Ok(steps);
     }

@@ -171,6 +171,7 @@ fn collected() -> Arc<Collected> {
         x
     };
     Arc::new(Collected {
+        scores: Vec::new(),
         round: 0,
         prospect: Default::default(),
         samples: betas.iter().enumerate().map(of_chain).collect(),
@@ -201,7 +202,7 @@ fn cmcd_steps(precision: Precision, steps: usize) -> f64 {
 }
 
 fn flow_steps(precision: Precision) -> f64 {
-    let size = FlowSize { layers: 20, hidden: Hidden::new(2, 128) };
+    let size = FlowSize::new(20, Hidden::new(2, 128));
     let fit = TrainFlow::new(path(), Arc::new(Gmm::paper(DIM)), size, training(precision));
     steps_per_second(&fit.expect("settings of the paper"))
 }

@@ -228,7 +228,7 @@ impl Config {
 
     /// How often an accelerator is fitted.
     pub fn fits(&self, on_molecule: bool) -> usize {
-        self.training.rounds.unwrap_or(if on_molecule { 3 } else { 1 })
+        self.training.rounds.unwrap_or_else(|| self.accelerator.fits(on_molecule))
     }
 
     /// The library's settings for a problem; "auto" chains must have been resolved to a number.

@@ -11,7 +11,7 @@ mod threads;
 mod tuned;
 mod work;
 
-pub(crate) use work::{no_start, resolve_chains};
+pub(crate) use work::{no_start, with_chains};
 
 pub use finished::{Finished, finished, plain_samples};
 pub(crate) use names::date;

@@ -129,7 +129,7 @@ pub(crate) fn payoff(run: &Run, results: &Results, times: &Times) -> Option<(Pay
         return None;
     }
     let evaluations = results.evaluations + fit.target_evaluations;
-    let made = (run.settings().burn_in + results.iterations) as f64;
+    let made = (run.burn_in_iterations() + results.iterations) as f64;
     let costs = Costs {
         rate: [rate, results.round_trip_rate * ladders],
         evaluations: [

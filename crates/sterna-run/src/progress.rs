@@ -97,12 +97,15 @@ impl Snapshot {
     pub fn details(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.loss.map(|loss| format!("loss {loss:.3}")));
-        parts.extend(self.goals.phrases());
+        // The time comes before what else is wanted.
+        let mut goals = self.goals.phrases().into_iter();
+        parts.extend(goals.next());
         match (self.all_left_s, self.left_s()) {
             (Some(all), _) => parts.push(format!("{} left in all", clock(all))),
             (None, Some(left)) => parts.push(format!("{} left of this", clock(left))),
             (None, None) => {}
         }
+        parts.extend(goals);
         if self.loss.is_none() {
             let s = if self.stage_round_trips == 1 { "" } else { "s" };
             parts.push(format!("{} round trip{s}", self.stage_round_trips));
@@ -410,6 +413,12 @@ mod tests {
         };
         let details = "0:20 left in all · 3 round trips · Λ 1.50 · 50/s · worst pair 2–3: 61%";
         assert_eq!(snapshot.line(), format!("4/4 sampling 9% · {details}"));
+        let goal = |reached, wanted| Some(Goal { reached, wanted });
+        let goals = Goals { ess: goal(412.0, 1000.0), log_z_error: goal(0.08, 0.1), ..Goals::default() };
+        let wanting = Snapshot { goals, ..snapshot.clone() };
+        let begin =
+            "4/4 sampling 9% · waits for ESS 412 of 1000 · 0:20 left in all · log Z ± 0.10 reached · 3 round";
+        assert!(wanting.line().starts_with(begin), "{}", wanting.line());
         snapshot = Snapshot { stage: "tuning".into(), stage_round_trips: 1, ..Snapshot::default() };
         assert_eq!(snapshot.line(), "tuning · 1 round trip");
         let training = Snapshot {

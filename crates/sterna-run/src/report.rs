@@ -107,7 +107,8 @@ pub(crate) fn fill(template: &str, parts: &[(&str, String)]) -> String {
 fn subtitle(folder: &Folder) -> String {
     let setup = &folder.summary.setup;
     let swaps = match setup.accelerator.kind.as_str() {
-        "none" => "plain swaps".to_string(),
+        _ if setup.accelerator.steps == 0 => "plain swaps".to_string(),
+        "auto" => "swaps accelerated by transports that were chosen".to_string(),
         kind => format!("swaps accelerated by {kind}, K = {}", setup.accelerator.steps),
     };
     let ladders = setup.ensembles;

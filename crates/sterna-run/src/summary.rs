@@ -361,6 +361,7 @@ impl Summary {
         match self.goals.and_then(|goals| goals.ess) {
             Some(ess) => (ess.reached, format!("slowest free coordinate; {:.0} wanted", ess.wanted)),
             None if fewest.is_some() => (fewest.unwrap_or(f64::NAN), "slowest parameter, in the bulk".into()),
+            None if self.molecule.is_some() => (self.target_chain.ess.minimum, "slowest dihedral".into()),
             None => (self.target_chain.ess.minimum, "slowest coordinate".into()),
         }
     }

@@ -9,7 +9,7 @@ use crate::alarms::Code;
 use crate::config::Config;
 use crate::error::JobError;
 use crate::job::Progress;
-use crate::job::{no_start, resolve_chains};
+use crate::job::{no_start, with_chains};
 use crate::problem::Problem;
 use crate::progress::{Goals, StageClock};
 use crate::trial;
@@ -42,12 +42,17 @@ pub fn verify(problem: &Problem, config: &Config) -> Result<Verdict, JobError> {
 
 /// The same, which somebody watches.
 pub fn verify_watched(problem: &Problem, config: &Config, watch: &mut Watch) -> Result<Verdict, JobError> {
-    let config = config.clone().settled(problem)?;
+    let asked = config.accelerator.clone();
+    let mut config = config.clone().settled(problem)?;
+    if asked == AcceleratorKind::default() {
+        // The question is about the target: what a run might choose is verified where that was asked for.
+        config.accelerator = asked;
+    }
     let plan = accelerators::plan(problem, &config)?;
     if let Some(verdict) = refused(problem, &plan) {
         return Ok(verdict);
     }
-    let mut config = resolve_chains(problem, &config, &plan.path)?;
+    let (mut config, plan) = with_chains(problem, &config, plan)?;
     config.chains.ensembles = COPIES;
     // It ends where sampling would begin: no room is needed for that, unless the choice of a transport looks ahead to it.
     if !matches!(config.accelerator, AcceleratorKind::Auto(_)) {

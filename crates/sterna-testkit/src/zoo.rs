@@ -7,6 +7,7 @@ mod aside;
 mod easy;
 mod edges;
 mod hidden;
+mod later;
 mod lawless;
 mod modes;
 mod ridges;
@@ -206,6 +207,7 @@ pub fn specimens() -> Vec<Specimen> {
         lawless::specimens(),
         hidden::specimens(),
         aside::specimens(),
+        later::specimens(),
     ];
     all.into_iter().flatten().collect()
 }

@@ -1,18 +1,18 @@
 //! How a run comes by its accelerator: none, one given from the start, or one fitted to samples.
 
 mod choice;
+mod collecting;
 mod guarded;
 
 pub use choice::{Candidate, Choice, Choose, InSlices, Moved, PLAIN, Prospect, Trainee, Weighed};
+pub(crate) use collecting::CollectRecord;
 pub use guarded::{Guarded, JUDGES, judged_rejections, partly_plain};
 
 use crate::accelerator::Accelerator;
 use crate::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity};
 use crate::error::BadState;
 use crate::estimates::Seen;
-use crate::iteration::{Recorder, Step};
 use crate::path::AnnealingPath;
-use crate::records::Ladders;
 use crate::schedule::cumulative_barrier;
 use crate::transport::Drift;
 use crate::transports::Affine;
@@ -69,6 +69,8 @@ pub struct Collected {
     pub schedule: Schedule,
     /// Samples of each chain.
     pub samples: Vec<Batch>,
+    /// The path's score at each of them, where the fit asked for scores; empty else.
+    pub scores: Vec<Batch>,
     /// λ(β) at each chain.
     pub local_barrier: Vec<f64>,
     /// 1/E(score²) of each coordinate on each chain: its local variance.
@@ -99,6 +101,11 @@ pub trait Fit: Send + Sync {
         true
     }
 
+    /// Whether samples are to come with the path's scores at them.
+    fn wants_scores(&self) -> bool {
+        false
+    }
+
     /// Iterations of which samples are worth collecting, at most so many: asked at the end of tuning, on its schedule, and again whenever
     /// as many have been collected.
     fn collects(&self, most: u64, _schedule: &Schedule, _prospect: &Prospect) -> Attempt {
@@ -127,7 +134,8 @@ pub trait Fit: Send + Sync {
         Ok(None)
     }
 
-    /// Where chains had been, and what was made for them there, if burn-in saw more rejections than had been promised before they moved.
+    /// Where chains had been, and what was made for them there, if draws cost more by what burn-in saw than had been promised before they
+    /// moved.
     fn go_back(&self, _fitted: &Fitted, _seen: &[f64]) -> Result<Option<(Schedule, Fitted)>> {
         Ok(None)
     }
@@ -193,6 +201,8 @@ pub struct FitReport {
     pub losses: Vec<f64>,
     /// Likewise of the steps that made the round-trip loss small, where there were any.
     pub fine_tuning_losses: Vec<f64>,
+    /// The step of the last round whose weights were kept, where held-out samples found those of the last one surely worse.
+    pub kept_step: Option<u64>,
     /// Each pair on held-out samples, after the last round.
     pub pairs: Vec<PairReport>,
     /// Where the samples of the target chain lay that the last round was trained on.
@@ -344,7 +354,8 @@ impl Collected {
             let chosen = rows.clone().step_by(stride).flat_map(|i| samples.row(i)).copied();
             Batch::from_vec(samples.dim(), chosen.collect())
         };
-        Self { samples: self.samples.iter().map(of).collect(), ..self.clone() }
+        let [samples, scores] = [&self.samples, &self.scores].map(|all| all.iter().map(of).collect());
+        Self { samples, scores, ..self.clone() }
     }
 
     /// Whether all parts belong to so many chains: a file may claim anything.
@@ -354,7 +365,8 @@ impl Collected {
             && self.samples.len() == chains
             && rows > 1
             && dim > 0
-            && self.samples.iter().all(|b| b.dim() == dim && b.rows() == rows)
+            && [0, chains].contains(&self.scores.len())
+            && self.samples.iter().chain(&self.scores).all(|b| b.dim() == dim && b.rows() == rows)
             && self.local_barrier.len() == chains
             && (self.local_variance.rows(), self.local_variance.dim()) == (chains, dim)
     }
@@ -373,98 +385,5 @@ impl Collected {
                 [n - 1, n].map(|chain| share * variance(chain))
             })
             .collect()
-    }
-}
-
-/// Keeps every replica's point, by chain, and the target's log density there.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct CollectRecord {
-    chains: usize,
-    /// `[copy · chains + chain]`: points one after the other.
-    points: Vec<Vec<f64>>,
-    /// `[copy · chains + chain]`: the target's, where the path keeps it.
-    log_target: Vec<Vec<f64>>,
-    /// `[copy]`: the target's scores at the points of its own chain.
-    scores: Vec<Vec<f64>>,
-}
-
-impl CollectRecord {
-    pub(crate) fn new(copies: usize, chains: usize) -> Self {
-        let places = copies * chains;
-        let (points, log_target) = (vec![Vec::new(); places], vec![Vec::new(); places]);
-        Self { chains, points, log_target, scores: vec![Vec::new(); copies] }
-    }
-
-    /// The target's scores at the points of its own chain, ladder by ladder.
-    pub(crate) fn scores(&self) -> &[Vec<f64>] {
-        &self.scores
-    }
-
-    /// Samples of each chain, over the given ladders in order.
-    pub(crate) fn samples<'a>(
-        records: impl Iterator<Item = &'a Self> + Clone,
-        chains: usize,
-        dim: usize,
-    ) -> Vec<Batch> {
-        let of =
-            |chain| records.clone().flat_map(move |r| r.points.iter().skip(chain).step_by(chains)).flatten();
-        (0..chains).map(|chain| Batch::from_vec(dim, of(chain).copied().collect())).collect()
-    }
-
-    /// Points of a chain, one after the other, and the target's log densities there, ladder by ladder.
-    pub(crate) fn of_chain<'a>(
-        records: impl Iterator<Item = &'a Self>,
-        chain: usize,
-    ) -> Vec<(&'a [f64], &'a [f64])> {
-        let of = |r: &'a Self, all: &'a [Vec<f64>]| all.iter().skip(chain).step_by(r.chains);
-        records
-            .flat_map(|r| of(r, &r.points).zip(of(r, &r.log_target)))
-            .map(|(points, values)| (&points[..], &values[..]))
-            .collect()
-    }
-}
-
-impl Ladders for CollectRecord {
-    fn append(&mut self, other: Self) {
-        self.points.extend(other.points);
-        self.log_target.extend(other.log_target);
-        self.scores.extend(other.scores);
-    }
-
-    fn split_off(&mut self, copies: usize) -> Self {
-        Self {
-            chains: self.chains,
-            points: self.points.split_off(copies * self.chains),
-            log_target: self.log_target.split_off(copies * self.chains),
-            scores: self.scores.split_off(copies),
-        }
-    }
-
-    fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
-        let length = self.points.first().map_or(0, Vec::len);
-        self.chains == chains
-            && self.points.len() == copies * chains
-            && length.is_multiple_of(dim)
-            && self.points.iter().all(|p| p.len() == length)
-            && self.log_target.len() == copies * chains
-            && self.log_target.iter().all(|values| values.len() == length / dim)
-            && self.scores.len() == copies
-            && self.scores.iter().all(|scores| scores.len() == length)
-    }
-}
-
-impl Recorder for CollectRecord {
-    fn record(&mut self, step: &Step) -> Result<()> {
-        let ensemble = step.ensemble;
-        for row in 0..ensemble.points.rows() {
-            let place = row / self.chains * self.chains + ensemble.chain(row);
-            self.points[place].extend_from_slice(ensemble.points.x.row(row));
-            self.log_target[place].push(ensemble.points.target.log_density[row]);
-        }
-        for (copy, scores) in self.scores.iter_mut().enumerate() {
-            let row = ensemble.row(copy, ensemble.legs().target());
-            scores.extend_from_slice(ensemble.points.target.score.row(row));
-        }
-        Ok(())
     }
 }

@@ -12,7 +12,7 @@ mod ranks;
 mod series;
 
 pub use bar::{Bar, bar};
-pub use barrier::{global_barrier, local_barrier, round_trip_rate};
+pub use barrier::{barrier_of_rejection, global_barrier, local_barrier, rejection_across, round_trip_rate};
 pub use blocks::{Series, effective_draws, most_kept};
 pub use coverage::{Outside, Seen};
 pub use crooks::{Crooks, crooks};

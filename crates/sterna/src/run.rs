@@ -66,6 +66,7 @@ pub struct Run {
     unsaid: Asked,
     /// How far sampling had come when it was last looked at.
     last_look: Option<(u64, Reached)>,
+    slowest: Option<until::Slowest>,
 }
 
 impl Run {
@@ -133,6 +134,7 @@ impl Run {
             by_engine: ByEngine::default(),
             unsaid: Asked::default(),
             last_look: None,
+            slowest: None,
             settings,
             acceleration,
         }
@@ -149,11 +151,16 @@ impl Run {
                 let (done, total) = self.fits.under_way.as_ref().map_or((0, 0), |(_, fit)| fit.progress());
                 return (stage, done, total);
             }
-            Stage::BurnIn => self.settings.burn_in,
+            Stage::BurnIn => self.burn_in(),
             Stage::Sampling => self.settings.iterations,
             Stage::Finished => 0,
         };
         (stage, self.progress.stage_iterations, total)
+    }
+
+    /// Iterations of burn-in: more than were asked for where transports that were chosen are looked at.
+    pub fn burn_in_iterations(&self) -> u64 {
+        self.burn_in()
     }
 
     /// Goes on to the end.
@@ -273,13 +280,17 @@ impl Run {
             }
             Stage::Collecting if self.leaves_fit() => return self.enter(Stage::BurnIn),
             Stage::Retuning(round) if round >= self.settings.rounds => return self.enter_after_fit(),
-            Stage::BurnIn if self.settings.burn_in == 0 => return self.enter(Stage::Sampling),
+            Stage::BurnIn if self.burn_in() == 0 => return self.enter(Stage::Sampling),
             stage => stage,
         };
         self.progress.stage_iterations = 0;
         self.progress.before_stage = (self.asked(), self.round_trips());
         if stage == Stage::Collecting && self.fits.done == 0 {
             self.begin_plain_stage();
+        }
+        if let (Stage::Collecting, Acceleration::Fitted(fit)) = (stage, &self.acceleration) {
+            let wanted = fit.wants_scores();
+            self.ladder.shards.iter_mut().for_each(|shard| shard.collecting.want_path_scores(wanted));
         }
         if stage == Stage::Sampling {
             self.progress.before_sampling = self.asked();
@@ -291,6 +302,9 @@ impl Run {
             }
         }
         self.ladder.clear_tuning(self.settings.round_iterations);
+        if stage == Stage::Collecting && self.fits.done == 0 {
+            self.keep_as_tuned();
+        }
     }
 
     /// Sampling is over.

@@ -105,11 +105,16 @@ impl Schedule {
     /// Algorithm 2 with errata E2: the schedule whose pairs would share the rejections equally,
     /// by a monotone curve through (barrier so far, β). Each leg keeps its chains.
     pub fn equalise_rejections(&self, rejections: &[f64]) -> Self {
+        self.equalise_with(rejections, self.target() + 1)
+    }
+
+    /// The same with so many chains on the first leg, the target among them.
+    pub fn equalise_with(&self, rejections: &[f64], chains: usize) -> Self {
         if self.legs() == 2 {
             let (first, second) = rejections.split_at(self.target());
             let second: Vec<f64> = second.iter().rev().copied().collect();
             return Self::two_legs(
-                &self.leg(0).equalise_rejections(first),
+                &self.leg(0).equalise_with(first, chains),
                 &self.leg(1).equalise_rejections(&second),
             );
         }
@@ -120,7 +125,7 @@ impl Schedule {
         }
         let curve = Pchip::new(&barrier, &self.0);
         let total = barrier[self.pairs()];
-        self.inverted(self.chains(), |share| curve.at(share * total))
+        self.inverted(chains, |share| curve.at(share * total))
     }
 
     /// The schedule of `chains` chains with equal shares of the barrier ∫λ(β)dβ, from λ at each
@@ -299,6 +304,21 @@ mod tests {
         for (a, b) in schedule.equalise_rejections(&[0.3; 4]).betas().iter().zip(schedule.betas()) {
             assert!((a - b).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn rejections_are_shared_by_any_number_of_chains() {
+        let schedule = Schedule::uniform(5);
+        for chains in 2..9 {
+            let other = schedule.equalise_with(&[0.2; 4], chains);
+            assert_eq!(other.chains(), chains);
+            for (a, b) in other.betas().iter().zip(Schedule::uniform(chains).betas()) {
+                assert!((a - b).abs() < 1e-12);
+            }
+        }
+        let both = Schedule::two_legs(&schedule, &Schedule::uniform(3));
+        let other = both.equalise_with(&[0.2, 0.2, 0.2, 0.2, 0.4, 0.4], 3);
+        assert_eq!((other.target(), other.leg(1)), (2, both.leg(1)));
     }
 
     #[test]

@@ -123,13 +123,13 @@ def tilted_moments(values):
     return moments(0.0, 10.0 ** (-3 * np.arange(dim) / (dim - 1)))(dict(enumerate(along.T)))
 
 
-def posteriors(folder, models):
+def posteriors(folder, models, seeds):
     found = sorted(p.parent for p in pathlib.Path(folder).glob("*/reference.json"))
     cells = []
     for place in found:
         target = {"kind": "stan", "model": str(pathlib.Path(models) / place.name / "model.so")}
         target["data"] = str(place / "data.json")
-        cells += [Cell("posteriors", place.name, target, goal=goal) for goal in GOALS]
+        cells += [Cell("posteriors", place.name, target, seed, goal) for goal in GOALS for seed in range(1, seeds + 1)]
     return cells
 
 

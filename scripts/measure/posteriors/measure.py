@@ -142,7 +142,7 @@ def stands(cell, result, options):
 def wanted(options):
     found = cells.modes(options.library) + cells.places(options.library) + cells.calibration(options.seeds)
     if options.posteriors:
-        found = cells.posteriors(options.posteriors, options.models) + cells.nuts(options.posteriors) + found
+        found = cells.posteriors(options.posteriors, options.models, options.repeats) + cells.nuts(options.posteriors) + found
     if options.cell:
         return [cell for cell in found if cell.key == options.cell]
     return [cell for cell in found if any(word in cell.key for word in options.only.split(","))]
@@ -166,12 +166,14 @@ def arguments():
     parser.add_argument("--library", type=pathlib.Path, help="densities.c compiled, where there is no compiler")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
     parser.add_argument("--seeds", type=int, default=40, help="of a calibration")
+    parser.add_argument("--repeats", type=int, default=3, help="seeds of a posterior")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
     parser.add_argument("--threads", type=int, default=1, help="threads of a run")
     parser.add_argument("--limit", type=int, default=1800, help="seconds of a cell at most")
     parser.add_argument("--only", default="", help="cells whose name holds one of these words, with commas between")
     parser.add_argument("--cell", help="one cell, measured anew and printed, not kept")
     parser.add_argument("--page", action="store_true", help="only write the page")
+    parser.add_argument("--no-page", action="store_true", help="only keep results")
     parser.add_argument("--plan", action="store_true", help="only say what would be measured")
     return parser.parse_args()
 
@@ -197,7 +199,8 @@ def main():
                 results[row["key"]] = row
                 write(options.results, results)
                 print(page.line(row), flush=True)
-    page.write(results, ROOT / "docs")
+    if not options.no_page:
+        page.write(results, ROOT / "docs")
 
 
 if __name__ == "__main__":

@@ -167,17 +167,22 @@ class File:
 
 def posterior(path):
     """Arrays of the group `posterior` by name."""
+    return group(path, "posterior")
+
+
+def group(path, name):
+    """Arrays of a group by name."""
     if h5py:
         with h5py.File(path) as file:
-            return {name: data[()] for name, data in file["posterior"].items()}
-    return by_numpy(path)
+            return {member: data[()] for member, data in file[name].items()}
+    return by_numpy(path, name)
 
 
-def by_numpy(path):
+def by_numpy(path, name="posterior"):
     """The same without h5py."""
     file = File(path)
-    group = file.members(file.members(file.root)["posterior"])
-    if not group:
+    members = file.members(file.members(file.root)[name])
+    if not members:
         raise ValueError("a group of many members is not read here: install h5py")
-    arrays = {name: file.dataset(at) for name, at in group.items()}
-    return {name: array for name, array in arrays.items() if array is not None}
+    arrays = {member: file.dataset(at) for member, at in members.items()}
+    return {member: array for member, array in arrays.items() if array is not None}

@@ -140,13 +140,13 @@ impl Lesson for DiffusionLesson {
 
     fn graduate(&self, weights: &Parameters<f32>, report: &mut FitReport) -> sterna::Result<Fitted> {
         let path = diffused(&self.network, self.fit.target.clone(), weights, self.frame.as_ref())?;
-        let accelerator = self.fit.accelerator()?;
         let plain_rates = match self.on_learned_path {
             // The ladder of the geometric path was judged when it was left.
             true => report.pairs.iter().map(|p| p.plain_rejection).collect(),
             false => rejection_rates(&Identity, &*self.fit.path, &self.outside, self.fit.training.seed)?,
         };
-        let (schedule, rates) = self.judge(&*accelerator, &path)?;
+        let Judged { steps, schedule, rates } = self.best_steps(&path)?;
+        let accelerator = self.fit.accelerator(steps)?;
         // Between reference and target, whatever lies beyond.
         let first_leg = &plain_rates[..self.split.schedule().target()];
         let (ours, theirs) = (round_trip_rate(&rates), round_trip_rate(first_leg));
@@ -158,6 +158,7 @@ impl Lesson for DiffusionLesson {
             schedule: schedule.betas().to_vec(),
             plain,
             frame: self.frame.as_deref().cloned(),
+            steps: (!self.fit.among.is_empty()).then_some(steps),
         };
         let record = to_bytes(&description, &self.layout, weights, None).map_err(into_library)?.into();
         if plain {
@@ -186,7 +187,37 @@ const JUDGES: usize = 300;
 /// Rounds in which the schedule of the judged path is tuned on them.
 const JUDGE_ROUNDS: usize = 6;
 
+/// A learned path with K steps along it.
+struct Judged {
+    steps: usize,
+    schedule: Schedule,
+    rates: Vec<f64>,
+}
+
 impl DiffusionLesson {
+    /// K as given or, of those that it may be, that which allows most round trips for their cost.
+    fn best_steps(&self, path: &dyn AnnealingPath) -> sterna::Result<Judged> {
+        let judged = |steps: usize| -> sterna::Result<Judged> {
+            let (schedule, rates) = self.judge(&*self.fit.accelerator(steps)?, path)?;
+            Ok(Judged { steps, schedule, rates })
+        };
+        let each = self.split.evaluations_each();
+        let mut best: Option<(f64, Judged)> = None;
+        for &(steps, journey) in &self.fit.among {
+            let judged = judged(steps)?;
+            // Two journeys a swap, which is proposed in every second iteration.
+            let rate = round_trip_rate(&judged.rates);
+            let worth = if rate.is_nan() { 0.0 } else { rate / (each + judged.rates.len() as f64 * journey) };
+            if best.as_ref().is_none_or(|(least, _)| worth > *least) {
+                best = Some((worth, judged));
+            }
+        }
+        match best {
+            Some((_, best)) => Ok(best),
+            None => judged(self.fit.size.steps),
+        }
+    }
+
     /// A schedule tuned on noised held-out samples, which the chains of a good model resemble, and the
     /// rejection rates there.
     fn judge(

@@ -48,6 +48,7 @@ fn lesson<T: Target + GraphTarget + 'static>(target: T, spread: f64) -> Diffusio
     Streams::new(5).normals(Phase::Check, 0, &keys, &mut samples);
     samples.as_mut_slice().iter_mut().for_each(|x| *x *= spread);
     let collected = Arc::new(Collected {
+        scores: Vec::new(),
         round: 0,
         prospect: Default::default(),
         schedule: Schedule::new(vec![0.0, 1.0]).unwrap(),

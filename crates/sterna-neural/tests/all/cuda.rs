@@ -357,6 +357,7 @@ fn training_goes_the_same_way_on_both() {
 fn collected(dim: usize, variance: f64, of_chain: impl Fn(usize) -> Batch) -> Arc<Collected> {
     let chains = SCHEDULE.len();
     Arc::new(Collected {
+        scores: Vec::new(),
         round: 0,
         prospect: Default::default(),
         schedule: Schedule::new(SCHEDULE.to_vec()).unwrap(),
@@ -387,10 +388,10 @@ const GPU: Compute = Compute::Cuda { precision: Precision::F32, fall_back: false
 
 /// Losses of a training that is stopped in between, on the CPU and on the GPU.
 fn assert_same_batches(name: &str, samples: &Arc<Collected>, fit: impl Fn(Training) -> Box<dyn Fit>) {
-    let losses = |compute: Compute| {
+    let losses = |compute: Compute, stop: u64| {
         let fit = fit(Training { steps: 60, fine_tune: 20, batch: 64, compute, ..Training::default() });
         let mut fitting = fit.begin(samples.clone(), None).unwrap();
-        fitting.advance(17).unwrap();
+        fitting.advance(stop).unwrap();
         // A stop in between changes nothing.
         let saved = fitting.save().unwrap();
         let mut fitting = fit.begin(samples.clone(), None).unwrap();
@@ -399,11 +400,14 @@ fn assert_same_batches(name: &str, samples: &Arc<Collected>, fit: impl Fn(Traini
         let report = fitting.finish().unwrap().report;
         report.losses.into_iter().chain(report.fine_tuning_losses).collect::<Vec<f64>>()
     };
-    let (cpu, gpu) = (losses(Compute::Cpu), losses(GPU));
-    let off = relative_error(&gpu, &cpu);
-    println!("{name}: losses off by {off:.1e}");
-    // One wrong sample in a batch of 64 would be off by a hundredth.
-    assert!(off < 1e-4, "{name}: {gpu:?} against {cpu:?}");
+    // Stopped within either loss.
+    for stop in [17, 70] {
+        let (cpu, gpu) = (losses(Compute::Cpu, stop), losses(GPU, stop));
+        let off = relative_error(&gpu, &cpu);
+        println!("{name}, stopped after {stop} steps: losses off by {off:.1e}");
+        // One wrong sample in a batch of 64 would be off by a hundredth.
+        assert!(off < 1e-4, "{name}: {gpu:?} against {cpu:?}");
+    }
 }
 
 #[test]
@@ -416,7 +420,7 @@ fn the_gpu_draws_the_batches_of_the_cpu() {
     let target: Arc<dyn GraphTarget> = Arc::new(target);
     let hidden = Hidden::new(1, 16);
     assert_same_batches("flow", &scattered(3), |training| {
-        let size = FlowSize { layers: 3, hidden };
+        let size = FlowSize::new(3, hidden);
         Box::new(TrainFlow::new(path.clone(), target.clone(), size, training).unwrap())
     });
     assert_same_batches("controlled diffusion", &scattered(3), |training| {
@@ -427,7 +431,7 @@ fn the_gpu_draws_the_batches_of_the_cpu() {
     let (path, target) = from_mixture();
     let path = Arc::new(path);
     assert_same_batches("flow from a mixture", &scattered(3), |training| {
-        let size = FlowSize { layers: 3, hidden };
+        let size = FlowSize::new(3, hidden);
         Box::new(TrainFlow::new(path.clone(), target.clone(), size, training).unwrap())
     });
     assert_same_batches("controlled diffusion from a mixture", &scattered(3), |training| {

@@ -12,5 +12,6 @@ mod derivatives;
 mod likelihood;
 mod networks;
 mod references;
+mod splines;
 mod trained;
 mod weights;

@@ -1,9 +1,9 @@
 //! `kind = "auto"`: the transport that pays, pair by pair, chosen on held-out samples of tuning; a flow is trained as far as that
 //! pays.
 
-use super::networks::{Seen, Usual, impossible, size, training};
+use super::networks::{Seen, Usual, impossible, particles, size, training};
 use super::{Kind, OF_CLOSED_FORMS, Plan, Planned};
-use crate::config::TargetKind;
+use crate::config::{Count, TargetKind};
 use crate::error::JobError;
 use crate::problem::Problem;
 use crate::references::{Density, Ground, Hot};
@@ -12,7 +12,9 @@ use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Candidate, Choose, Fit, FitAffine, Trainee};
 use sterna::path::AnnealingPath;
 use sterna_molecule::{FitConditionalAffine, FitScaling, InternalCoordinates};
-use sterna_neural::{Compute, FlowSize, Hidden, Loss, TrainFlow, Training, multiply_adds};
+use sterna_neural::{
+    CmcdSize, Compute, FlowSize, Hidden, Loss, TrainCmcd, TrainFlow, Training, multiply_adds,
+};
 
 /// Multiply-adds of a second, by which a cost in seconds becomes one in work: the same on any machine.
 const A_SECOND: f64 = 1e9;
@@ -26,6 +28,13 @@ const OF_A_PROGRAM: f64 = 1e-4;
 /// Steps of a flow's first slice, and samples of each direction in a step.
 const FIRST_STEPS: u64 = 250;
 const FLOW_BATCH: usize = 128;
+
+/// The same of controlled diffusions, which ask the target.
+const FIRST_OF_DRIFTS: u64 = 150;
+const DRIFT_BATCH: usize = 32;
+
+/// K, one after the other, as far as the curve of gain against cost promises more.
+pub(super) const STEPS_TRIED: [usize; 3] = [1, 2, 5];
 
 /// What is trained where the config does not say.
 const USUAL: Usual = Usual { small: (6, 32), paper: (20, 128), steps: FIRST_STEPS };
@@ -56,35 +65,13 @@ pub struct Auto {
 }
 
 impl Auto {
-    /// Multiply-adds that an evaluation is worth.
-    fn evaluation(&self, problem: &Problem) -> Result<f64, JobError> {
-        match (self.evaluation_cost_s, &problem.graph) {
-            (Some(seconds), _) if !(1e-9..=1e6).contains(&seconds) => {
-                let reason = "it must lie between 1e-9 and 1e6; leave it out for what is usual";
-                Err(JobError::setting("accelerator.evaluation_cost_s", seconds, reason))
-            }
-            (Some(seconds), _) => Ok(seconds * A_SECOND),
-            (None, Some(graph)) => {
-                Ok(multiply_adds(graph.dim(), |x| vec![graph.log_density(x), graph.score(x)]))
-            }
-            (None, None) => {
-                let seconds = match problem.kind {
-                    TargetKind::Stan(_) => OF_STAN,
-                    TargetKind::Own(_) => OF_A_PROGRAM,
-                    _ => IN_A_LIBRARY,
-                };
-                Ok(seconds * A_SECOND)
-            }
-        }
-    }
-
     /// A flow that is trained on stored samples alone; none in one dimension, where affine maps do as much.
     fn flow(&self, job: &Planned, path: &Arc<dyn AnnealingPath>) -> Result<Vec<Trainee>, JobError> {
         if path.dim() < 2 {
             return Ok(Vec::new());
         }
         let (layers, width) = size(job.config, USUAL)?;
-        let size = FlowSize { layers, hidden: Hidden::new(2, width) };
+        let size = FlowSize::new(layers, Hidden::new(2, width));
         let settings = training(job.config, FIRST_STEPS);
         let settings =
             Training { loss: Loss::Likelihood, batch: FLOW_BATCH, compute: Compute::Cpu, ..settings };
@@ -94,12 +81,43 @@ impl Auto {
         let (name, training) = ("flow".into(), Arc::new(flow));
         Ok(vec![Trainee {
             name,
+            family: ("flow".into(), 1),
             training,
             operations,
             evaluations: 1.0,
             step: (step, 0.0),
             first: FIRST_STEPS,
         }])
+    }
+
+    /// Controlled diffusions of few steps and more: their training asks for scores, as their journeys do.
+    fn controlled(&self, job: &Planned, path: &Arc<dyn AnnealingPath>) -> Result<Vec<Trainee>, JobError> {
+        if !job.problem.target.has_score() {
+            return Ok(Vec::new());
+        }
+        let particles = particles(job)?;
+        let (_, width) = size(job.config, USUAL)?;
+        let settings = training(job.config, FIRST_OF_DRIFTS);
+        let loss = if settings.loss.is_of_samples() { Loss::Skl } else { settings.loss };
+        let settings = Training { loss, batch: DRIFT_BATCH, compute: Compute::Cpu, ..settings };
+        let trainee = |steps: usize| {
+            let along_score = job.config.network.along_score.unwrap_or(particles.is_none());
+            let hidden = Hidden::new(2, width);
+            let size = CmcdSize { particles, along_score, ..CmcdSize::new(steps, hidden) };
+            let fit = TrainCmcd::new(path.clone(), job.problem.in_graphs(), size, settings.clone());
+            let fit = fit.map_err(impossible)?;
+            let (operations, (step, asked)) = fit.work().map_err(impossible)?;
+            Ok(Trainee {
+                name: format!("cmcd, K = {steps}"),
+                family: ("cmcd".into(), steps),
+                training: Arc::new(fit),
+                operations,
+                evaluations: steps as f64,
+                step: (step, asked as f64),
+                first: FIRST_OF_DRIFTS,
+            })
+        };
+        STEPS_TRIED.into_iter().map(trainee).collect()
     }
 
     fn choose(
@@ -109,8 +127,17 @@ impl Auto {
         candidates: Vec<Candidate>,
         trainees: Vec<Trainee>,
     ) -> Result<Acceleration, JobError> {
-        let (evaluation, seed) = (self.evaluation(job.problem)?, job.config.seed);
-        Ok(Acceleration::Fitted(Arc::new(Choose { path, candidates, trainees, evaluation, seed })))
+        let evaluation = worth_of_evaluation(job.problem, self.evaluation_cost_s)?;
+        let seed = job.config.seed;
+        let most_chains = most_chains(job);
+        Ok(Acceleration::Fitted(Arc::new(Choose {
+            path,
+            candidates,
+            trainees,
+            evaluation,
+            seed,
+            most_chains,
+        })))
     }
 
     fn on_density(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
@@ -121,7 +148,8 @@ impl Auto {
         if path.dim() <= MOST_FULL {
             candidates.push(affine("affine, full", true, dim * (dim + ELEMENTARY)));
         }
-        let trainees = self.flow(job, &path)?;
+        let mut trainees = self.flow(job, &path)?;
+        trainees.extend(self.controlled(job, &path)?);
         density.plan(self.choose(job, path, candidates, trainees)?, 0)
     }
 
@@ -141,6 +169,41 @@ impl Auto {
         let acceleration = self.choose(job, hot.path.clone(), candidates, Vec::new())?;
         Ok(Plan::new(hot.path.clone(), acceleration, 0))
     }
+}
+
+/// Multiply-adds that an evaluation is worth, at so many seconds or at what is usual.
+pub(super) fn worth_of_evaluation(problem: &Problem, cost_s: Option<f64>) -> Result<f64, JobError> {
+    match (cost_s, &problem.graph) {
+        (Some(seconds), _) if !(1e-9..=1e6).contains(&seconds) => {
+            let reason = "it must lie between 1e-9 and 1e6; leave it out for what is usual";
+            Err(JobError::setting("accelerator.evaluation_cost_s", seconds, reason))
+        }
+        (Some(seconds), _) => Ok(seconds * A_SECOND),
+        (None, Some(graph)) => Ok(multiply_adds(graph.dim(), |x| vec![graph.log_density(x), graph.score(x)])),
+        (None, None) => {
+            let seconds = match problem.kind {
+                TargetKind::Stan(_) => OF_STAN,
+                TargetKind::Own(_) => OF_A_PROGRAM,
+                _ => IN_A_LIBRARY,
+            };
+            Ok(seconds * A_SECOND)
+        }
+    }
+}
+
+/// Chains that there may be: twice as many as were asked for, where memory allows. Step sizes that were given one by one belong to
+/// chains that were counted.
+fn most_chains(job: &Planned) -> Option<usize> {
+    let Planned { problem, config, .. } = job;
+    let most = match config.chains.count {
+        Count::Number(count) => {
+            let mut doubled = (*config).clone();
+            doubled.chains.count = Count::Number(2 * count);
+            if doubled.settings(problem).is_ok() { 2 * count } else { count }
+        }
+        Count::Auto => config.settings(problem).ok()?.chains,
+    };
+    config.explorer.step_sizes().is_none().then_some(most)
 }
 
 fn candidate(name: &str, fit: impl Fit + 'static, operations: f64) -> Candidate {
@@ -170,5 +233,10 @@ impl Kind for Auto {
 
     fn collect(&self, _on_molecule: bool) -> Option<u64> {
         Some(OF_CLOSED_FORMS)
+    }
+
+    /// Once: a later round would count the swaps of the one before as plain ones.
+    fn fits(&self, _on_molecule: bool) -> usize {
+        1
     }
 }

@@ -1,10 +1,12 @@
 //! `kind = "cmcd"`: a controlled diffusion of K steps (§5.2); on molecules, with a drift in closed form.
 
-use super::networks::{APART, Seen, Shape, Usual, better_of, impossible, particles, size, training};
+use super::auto::{STEPS_TRIED, worth_of_evaluation};
+use super::networks::{APART, Options, Seen, Shape, Usual, impossible, particles, size, training};
 use super::{
-    GpuCannot, Kind, OF_CLOSED_FORMS, OF_NETWORKS, Plan, Planned, fitted_to, kept, refuse_transport, steps,
+    BATCH, GpuCannot, Kind, OF_CLOSED_FORMS, OF_NETWORKS, Plan, Planned, fitted_to, kept, refuse_transport,
+    steps, steps_said,
 };
-use crate::config::word;
+use crate::config::{Count, word};
 use crate::error::JobError;
 use crate::problem::Problem;
 use crate::references::{Density, Ground, Hot};
@@ -15,13 +17,17 @@ use sterna::acceleration::{Acceleration, Fit, FitCmcd};
 use sterna::accelerators::NoDrift;
 use sterna::transport::Drift;
 use sterna_molecule_neural::FitControlled;
-use sterna_neural::{CmcdSize, Hidden, POSSIBLE_NOISE, TrainCmcd, with_stand_in};
+use sterna_neural::{CmcdSize, Compute, Hidden, POSSIBLE_NOISE, TrainCmcd, Training, with_stand_in};
 
 /// K, where the config does not say.
 const STEPS: usize = 5;
 
+/// Pairs that share the usual batch.
+const FEW: usize = 9;
+
 /// How far a drift that sees coordinates apart must lead, in round trips on held-out samples, to be preferred. Drifts did
-/// by 2.1 on ManyWell-32 and by 1.3 on GMM-10 after 667 steps (K = 5, 10 chains, seed 1).
+/// by 2.1 on ManyWell-32 and by 1.3 on GMM-10 after 667 steps (K = 5, 10 chains, seed 1); by 1.51 on GMM-10 with 30 chains, whose
+/// trials are longer therefore.
 const LEAD: f64 = 1.5;
 
 /// Fields of `kind = "cmcd"`.
@@ -30,15 +36,15 @@ const LEAD: f64 = 1.5;
 /// use sterna_run::Config;
 /// use sterna_run::accelerators::Cmcd;
 ///
-/// let config = Config { accelerator: Cmcd { steps: Some(2), ..Cmcd::default() }.into(), ..Config::default() };
+/// let config = Config { accelerator: Cmcd { steps: Some(2.into()), ..Cmcd::default() }.into(), ..Config::default() };
 /// assert!(config.accelerator.trains());
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cmcd {
-    /// K, 5 if not given.
+    /// K, 5 if not given; or "auto": that of a few which allows most round trips for their cost, after a short training of each.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<usize>,
+    pub steps: Option<Count>,
     /// `none` for no drift, `exact` where it is known (normals); trained if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftChoice>,
@@ -79,7 +85,7 @@ impl Kind for Cmcd {
     }
 
     fn steps(&self) -> Option<usize> {
-        self.steps
+        steps_said(self.steps)
     }
 
     fn trains(&self) -> bool {
@@ -92,6 +98,12 @@ impl Kind for Cmcd {
 
     fn usual(&self, problem: &Problem, seen: Seen) -> Option<Usual> {
         (self.trains() && problem.molecule.is_none()).then(|| self.network(seen))
+    }
+
+    /// Noise, interpolation and multiples of the score belong to a pair each, and learn from its rows of a batch alone.
+    fn batch(&self, chains: Count) -> usize {
+        let pairs = if let Count::Number(chains) = chains { chains.saturating_sub(1) } else { FEW };
+        BATCH.saturating_mul(pairs.max(FEW)) / FEW
     }
 
     fn collect(&self, on_molecule: bool) -> Option<u64> {
@@ -112,13 +124,12 @@ impl Cmcd {
     fn trained(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
         let path = density.path()?;
         let particles = particles(job)?;
-        let steps = self.allowed_steps()?;
         let (config, graph) = (job.config, job.problem.in_graphs());
         let usual = |apart| self.network(Seen::of(particles, apart));
         let settings = |apart| training(config, usual(apart).steps);
-        let make = |Shape { apart, on_trial }: Shape, training| -> Result<Arc<dyn Fit>, JobError> {
+        let sized = |Shape { apart, on_trial, steps }: Shape| -> Result<CmcdSize, JobError> {
             let (layers, width) = size(config, usual(apart))?;
-            let size = CmcdSize {
+            Ok(CmcdSize {
                 steps,
                 hidden: Hidden::new(layers, width),
                 particles,
@@ -126,11 +137,27 @@ impl Cmcd {
                 // On DW-4 it brought nothing. A trial compares what the networks see by themselves.
                 along_score: !on_trial && config.network.along_score.unwrap_or(particles.is_none()),
                 noise: self.noise,
-            };
-            with_stand_in(training, |t| TrainCmcd::new(path.clone(), graph.clone(), size, t))
-                .map_err(impossible)
+            })
         };
-        density.plan(better_of(config, particles, LEAD, settings, make)?, steps)
+        let new = |size: CmcdSize, training| TrainCmcd::new(path.clone(), graph.clone(), size, training);
+        let make = |shape: Shape, training| -> Result<Arc<dyn Fit>, JobError> {
+            let size = sized(shape)?;
+            with_stand_in(training, |t| new(size, t)).map_err(impossible)
+        };
+        let evaluation = worth_of_evaluation(job.problem, None)?;
+        let journey = |shape: Shape| -> Result<f64, JobError> {
+            let on_cores = Training { compute: Compute::Cpu, ..settings(shape.apart) };
+            let (operations, _) =
+                new(sized(shape)?, on_cores).and_then(|fit| fit.work()).map_err(impossible)?;
+            Ok(shape.steps as f64 + operations / evaluation)
+        };
+        let tried = match self.steps {
+            Some(Count::Auto) => STEPS_TRIED.to_vec(),
+            _ => vec![self.allowed_steps()?],
+        };
+        // What a run comes to have is known once it has chosen.
+        let planned = if let [steps] = tried[..] { steps } else { 0 };
+        density.plan(Options::new(config, particles, LEAD, &tried)?.best(settings, journey, make)?, planned)
     }
 
     fn with_drift(&self, job: &Planned, density: &Density, drift: DriftChoice) -> Result<Plan, JobError> {
@@ -187,7 +214,7 @@ impl Cmcd {
     /// and so does a network for each of 32 coordinates, which learns in fewer steps. So trainings take one to four minutes of
     /// one core.
     fn network(&self, seen: Seen) -> Usual {
-        let k = self.steps.unwrap_or(STEPS).max(1) as u64;
+        let k = self.steps().unwrap_or(STEPS).max(1) as u64;
         let ([small, paper], steps) = match seen {
             Seen::Particles => ([(2, 32), (4, 64)], (12_500 / k).clamp(500, 6000)),
             Seen::Apart => (APART, (20_000 / k).clamp(1000, 8000)),

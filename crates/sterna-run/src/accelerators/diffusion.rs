@@ -1,15 +1,16 @@
 //! `kind = "diffusion"`: a diffusion path, known or learned, and K steps along it (§5.3).
 
-use super::networks::{APART, Seen, Shape, Usual, better_of, impossible, particles, size, training};
-use super::{Kind, Plan, Planned, kept, refuse_transport, steps};
-use crate::config::TargetKind;
+use super::auto::{STEPS_TRIED, worth_of_evaluation};
+use super::networks::{APART, Options, Seen, Shape, Usual, impossible, particles, size, training};
+use super::{Kind, Plan, Planned, kept, refuse_transport, steps, steps_said};
+use crate::config::{Count, TargetKind};
 use crate::error::JobError;
 use crate::problem::Problem;
 use crate::references::{Density, Ground};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
-use sterna::acceleration::Acceleration;
+use sterna::acceleration::{Acceleration, Fit};
 use sterna::accelerators::{DiffusionSteps, Framed, Integrator};
 use sterna::frame::Frame;
 use sterna::path::AnnealingPath;
@@ -33,16 +34,16 @@ const LEAD: f64 = 1.1;
 /// use sterna_run::Config;
 /// use sterna_run::accelerators::{Diffusion, ScoreChoice};
 ///
-/// let accelerator = Diffusion { steps: Some(2), score: Some(ScoreChoice::Exact), ..Diffusion::default() };
+/// let accelerator = Diffusion { steps: Some(2.into()), score: Some(ScoreChoice::Exact), ..Diffusion::default() };
 /// let config = Config { accelerator: accelerator.into(), ..Config::default() };
 /// assert!(!config.accelerator.trains());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Diffusion {
-    /// K, 5 if not given.
+    /// K, 5 if not given; or "auto": that of a few which allows most round trips for their cost along the path that was learned.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<usize>,
+    pub steps: Option<Count>,
     /// A `transport.safetensors` of an earlier run, used with any K and any number of chains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<PathBuf>,
@@ -93,7 +94,7 @@ impl Kind for Diffusion {
     }
 
     fn steps(&self) -> Option<usize> {
-        self.steps
+        steps_said(self.steps)
     }
 
     fn trains(&self) -> bool {
@@ -140,22 +141,34 @@ impl Diffusion {
         let (target, config) = (density.target.clone(), job.config);
         let particles = particles(job)?;
         let graph = job.problem.in_graphs();
-        let (steps, integrator) = (self.allowed_steps()?, self.integrator);
+        let integrator = self.integrator;
+        let open = self.steps == Some(Count::Auto);
+        // What a run comes to have is known once it has chosen.
+        let (steps, planned) = if open { (STEPS, 0) } else { (self.allowed_steps()?, self.allowed_steps()?) };
         let usual = |apart| network(job.problem, Seen::of(particles, apart));
         // Waves of the coordinates help where modes are many in few dimensions; in more they lead chains astray.
         let waves = if target.dim() > 16 { 0 } else { 3 };
         let settings = |apart: bool| training(config, usual(apart).steps);
-        let acceleration = better_of(config, particles, LEAD, settings, |Shape { apart, .. }, training| {
+        let evaluation = worth_of_evaluation(job.problem, None)?;
+        let make = |Shape { apart, .. }: Shape, training| -> Result<Arc<dyn Fit>, JobError> {
             let (layers, width) = size(config, usual(apart))?;
             let hidden = Hidden::new(layers, width);
             let size = DiffusionSize { steps, integrator, hidden, waves, particles, apart };
             let make = |training| {
                 let fit = TrainDiffusion::new(path.clone(), target.clone(), size, training)?;
-                Ok(fit.with_recorded(graph.clone()))
+                let fit = fit.with_recorded(graph.clone());
+                if !open {
+                    return Ok(fit);
+                }
+                let score = 1.0 + fit.work()? / evaluation;
+                let among = [0].into_iter().chain(STEPS_TRIED).map(|steps| (steps, steps as f64 * score));
+                Ok(fit.with_steps_among(among.collect()))
             };
             with_stand_in(training, make).map_err(impossible)
-        })?;
-        density.plan(acceleration, steps)
+        };
+        let acceleration =
+            Options::new(config, particles, LEAD, &[steps])?.best(settings, |_| Ok(0.0), make)?;
+        density.plan(acceleration, planned)
     }
 
     fn allowed_steps(&self) -> Result<usize, JobError> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sterna::acceleration::Acceleration;
 use sterna::path::AnnealingPath;
 use sterna_molecule_neural::TrainMoleculeFlow;
-use sterna_neural::{Compute, FlowSize, Hidden, TrainFlow, with_stand_in};
+use sterna_neural::{Compute, Coupling, FlowSize, Hidden, TrainFlow, with_stand_in};
 
 /// What is trained, and on molecules in each round.
 const USUAL: Usual = Usual { small: (8, 48), paper: (20, 128), steps: 6000 };
@@ -36,6 +36,9 @@ pub struct Flow {
     /// A `transport.safetensors` of an earlier run, used on the schedule it was made for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<PathBuf>,
+    /// What a layer does to the coordinates that it moves: `affine`, a scale and a shift, or `spline`, a monotone spline
+    /// before them, on coordinates standardised chain by chain.
+    pub coupling: Coupling,
 }
 
 impl Kind for Flow {
@@ -79,7 +82,7 @@ impl Flow {
         let steps = steps("flow", self.steps, 1, 1..=1)?;
         let path: Arc<dyn AnnealingPath> = density.path()?;
         let (layers, width) = size(job.config, USUAL)?;
-        let size = FlowSize { layers, hidden: Hidden::new(2, width) };
+        let size = FlowSize { coupling: self.coupling, ..FlowSize::new(layers, Hidden::new(2, width)) };
         let graph = job.problem.in_graphs();
         let training = training(job.config, USUAL.steps);
         let fit = with_stand_in(training, |t| TrainFlow::new(path.clone(), graph.clone(), size, t));
@@ -88,6 +91,14 @@ impl Flow {
 
     fn on_molecule(&self, job: &Planned, hot: &Hot) -> Result<Plan, JobError> {
         refuse_transport(&self.transport)?;
+        if !self.coupling.is_affine() {
+            return Err(JobError::combination(
+                "accelerator.coupling",
+                "\"spline\"",
+                "for molecules",
+                "their flows bend angles with affine couplings; use \"affine\"",
+            ));
+        }
         let steps = steps("flow", self.steps, 1, 1..=1)?;
         let (layers, width) = size(job.config, ON_MOLECULES)?;
         let training = training(job.config, ON_MOLECULES.steps);

@@ -1,6 +1,6 @@
 //! What trained kinds share: sizes of networks, settings of training, and the choice between two ways to see coordinates.
 
-use super::Planned;
+use super::{BATCH, Planned};
 use crate::config::{Config, Preset, Sight};
 use crate::error::JobError;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(super) fn training(config: &Config, steps: u64) -> Training {
         seed: config.seed,
         steps: t.steps.unwrap_or(steps),
         fine_tune: t.fine_tune.unwrap_or(0),
-        batch: t.batch,
+        batch: t.batch.unwrap_or_else(|| config.accelerator.batch(config.chains.count)),
         learning_rate: t.learning_rate,
         clip: t.clip,
         ema: t.ema,
@@ -106,42 +106,92 @@ pub(super) const APART: [(usize, usize); 2] = [(2, 32), (3, 64)];
 /// This share of the steps of a training apart shows which network suits a target.
 const TRIAL_SHARE: u64 = 6;
 
-/// How a network sees coordinates, and whether it is made for a trial alone.
+/// Steps of a trial of trainings of so many steps. Where more pairs share a batch, each shows less after as many.
+fn trial_steps(config: &Config, all: u64) -> u64 {
+    let larger = config.accelerator.batch(config.chains.count) as u64;
+    (all.div_ceil(TRIAL_SHARE) * larger / BATCH as u64).min(all)
+}
+
+/// How a network sees coordinates, whether it is made for a trial alone, and K.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub apart: bool,
     pub on_trial: bool,
+    pub steps: usize,
 }
 
-/// Trains the network that sees coordinates as the config says; if it says nothing, the better of the two: the one that
-/// sees them apart must lead by so much. Both are told whether they are seen apart: `settings` of training, and `make` of
-/// the network.
-pub(super) fn better_of(
-    config: &Config,
-    particles: Option<Particles>,
-    lead: f64,
-    settings: impl Fn(bool) -> Training,
-    make: impl Fn(Shape, Training) -> Result<Arc<dyn Fit>, JobError>,
-) -> Result<Acceleration, JobError> {
-    let sight = config.network.coordinates;
-    if particles.is_some() && sight == Some(Sight::Apart) {
-        return Err(JobError::Config(
-            "network.coordinates = \"apart\" is impossible on particles, unless network.equivariant = false"
-                .into(),
-        ));
+/// Networks that may be trained: how they may see coordinates, and K.
+pub(super) struct Options<'a> {
+    /// Whether coordinates are apart, where that was said or they are particles'.
+    pub apart: Option<bool>,
+    /// How far one that sees them apart must lead, if that is open.
+    pub lead: f64,
+    /// K; several, where the best is to be found.
+    pub steps: &'a [usize],
+    config: &'a Config,
+}
+
+impl<'a> Options<'a> {
+    pub fn new(
+        config: &'a Config,
+        particles: Option<Particles>,
+        lead: f64,
+        steps: &'a [usize],
+    ) -> Result<Self, JobError> {
+        let sight = config.network.coordinates;
+        if particles.is_some() && sight == Some(Sight::Apart) {
+            return Err(JobError::Config(
+                "network.coordinates = \"apart\" is impossible on particles, unless network.equivariant = false"
+                    .into(),
+            ));
+        }
+        let apart = (sight.is_some() || particles.is_some()).then_some(sight == Some(Sight::Apart));
+        Ok(Self { apart, lead, steps, config })
     }
-    if sight.is_some() || particles.is_some() {
-        let apart = sight == Some(Sight::Apart);
-        return Ok(Acceleration::Fitted(make(Shape { apart, on_trial: false }, settings(apart))?));
+
+    /// Trains the only network that there is, or after a short training of all of them the best. `settings` of training and `make` of the
+    /// network are told what it is; `journey` says what one costs, in evaluations, where K is open.
+    pub fn best(
+        &self,
+        settings: impl Fn(bool) -> Training,
+        journey: impl Fn(Shape) -> Result<f64, JobError>,
+        make: impl Fn(Shape, Training) -> Result<Arc<dyn Fit>, JobError>,
+    ) -> Result<Acceleration, JobError> {
+        if let (Some(apart), [steps]) = (self.apart, self.steps) {
+            let shape = Shape { apart, on_trial: false, steps: *steps };
+            return Ok(Acceleration::Fitted(make(shape, settings(apart))?));
+        }
+        // Those that see coordinates apart learn in fewer steps.
+        let short_steps = trial_steps(self.config, settings(self.apart.unwrap_or(true)).steps);
+        let candidate = |(apart, steps): (bool, usize)| -> Result<Candidate, JobError> {
+            let shape = Shape { apart, on_trial: false, steps };
+            let training = settings(apart);
+            let short_training = Training { steps: short_steps, fine_tune: 0, ..training.clone() };
+            let short = make(Shape { on_trial: true, ..shape }, short_training)?;
+            let full_steps = training.steps + training.fine_tune;
+            let full = make(shape, training)?;
+            let handicap = if apart && self.apart.is_none() { self.lead } else { 1.0 };
+            let journey = if self.steps.len() > 1 { journey(shape)? } else { 0.0 };
+            Ok(Candidate { short, full, short_steps, full_steps, handicap, journey })
+        };
+        let sights = self.apart.map_or(vec![false, true], |apart| vec![apart]);
+        let all = sights.into_iter().flat_map(|apart| self.steps.iter().map(move |steps| (apart, *steps)));
+        let candidates = all.map(candidate).collect::<Result<_, _>>()?;
+        Ok(Acceleration::Fitted(Arc::new(Trial::new(candidates))))
     }
-    let short_steps = settings(true).steps.div_ceil(TRIAL_SHARE);
-    let candidate = |apart| -> Result<Candidate, JobError> {
-        let training = settings(apart);
-        let short_training = Training { steps: short_steps, fine_tune: 0, ..training.clone() };
-        let short = make(Shape { apart, on_trial: true }, short_training)?;
-        let full_steps = training.steps + training.fine_tune;
-        let full = make(Shape { apart, on_trial: false }, training)?;
-        Ok(Candidate { short, full, short_steps, full_steps })
-    };
-    Ok(Acceleration::Fitted(Arc::new(Trial::new(vec![candidate(false)?, candidate(true)?], lead))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_pairs_are_on_trial_for_longer() {
+        let steps = |text: &str| trial_steps(&Config::parse(text, &[]).unwrap(), 4000);
+        let cmcd = "[accelerator]\nkind = \"cmcd\"\n[chains]\ncount = ";
+        assert_eq!(["10", "30", "1000"].map(|n| steps(&format!("{cmcd}{n}"))), [667, 2146, 4000]);
+        // Who says how large batches are does not change how long a trial is.
+        assert_eq!(steps(&format!("{cmcd}30\n[training]\nbatch = 256")), 2146);
+        assert_eq!(steps("[accelerator]\nkind = \"diffusion\"\n[chains]\ncount = 30"), 667);
+    }
 }

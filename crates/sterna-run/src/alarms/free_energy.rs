@@ -65,7 +65,9 @@ impl Evidence<'_> {
     pub(super) fn log_z_disagrees(&self) -> Option<String> {
         let z = &self.results.log_z;
         let gap = z.gap();
-        (gap.is_nan() || gap > 1.0 + 10.0 * z.standard_error).then(|| {
+        // An error that is not known excuses nothing.
+        let error = if z.standard_error.is_finite() { z.standard_error } else { 0.0 };
+        (gap.is_nan() || gap > 1.0 + 10.0 * error).then(|| {
             format!(
                 "log Z from forward weights ({:.3}) and from backward weights ({:.3}) disagree: the chains overlap too \
                  little for either; trust BAR with caution, or use more chains",

@@ -82,8 +82,9 @@ pub(crate) fn low_ess(all: &[Looked]) -> Option<String> {
     let part = if worst.mixing.tail < worst.mixing.bulk { "the tails" } else { "the bulk" };
     (FEW_DRAWS..LOW_ESS).contains(&draws).then(|| {
         format!(
-            "the draws are worth {draws:.0} independent ones in {part} of {}: enough for a look, few for quantiles and \
+            "the draws are worth {} independent ones in {part} of {}: enough for a look, few for quantiles and \
              for errors that are to be relied on; {LOW_ESS} are asked for (run.until.ess, or more iterations)",
+            draws.floor(),
             worst.name
         )
     })

@@ -10,6 +10,10 @@ pub(crate) const MOST_ADVISED: usize = 2000;
 /// Rejections of a pair that wants chains between: across a barrier of 1, about two of three swaps are rejected.
 const HOLDS_BACK: f64 = 0.6;
 
+/// Where the target is alone with a reference, each accepted swap is a draw of its own that took one evaluation: chains between cost more
+/// than they bring until nine of ten are rejected.
+const HOLDS_BACK_ALONE: f64 = 0.9;
+
 /// Fewer round trips carry no estimate: the weight of a mode that 20 arrivals settle is known to a tenth at best.
 const FEW_TRIPS: u64 = 20;
 
@@ -51,7 +55,9 @@ impl Evidence<'_> {
     /// Whether some swap is refused nearly as often as across a barrier of one. λ(β) is read at the chains alone, and may be high at one of them, a wide
     /// reference for instance, without holding back any swap.
     fn some_pair_holds_back(&self) -> bool {
-        self.results.rejection_rates[..self.pairs()].iter().any(|rate| *rate > HOLDS_BACK)
+        let alone = self.pairs() == 1 && !self.accelerated;
+        let most = if alone { HOLDS_BACK_ALONE } else { HOLDS_BACK };
+        self.results.rejection_rates[..self.pairs()].iter().any(|rate| *rate > most)
     }
 
     pub(super) fn too_few_chains(&self) -> Option<String> {

@@ -64,44 +64,10 @@ fn codes(results: &Results) -> Vec<String> {
     codes_with(results, &[0.5, 0.5], |_| {})
 }
 
-fn codes_with(results: &Results, shares: &[f64], change: impl Fn(&mut Evidence)) -> Vec<String> {
-    let draws = draws(shares);
-    let mut evidence = Evidence {
+/// Nothing but results.
+fn alone(results: &Results) -> Evidence<'_> {
+    Evidence {
         results,
-        draws: draws.iter().collect(),
-        dim: 1,
-        name_of: &coordinate,
-        features: Vec::new(),
-        looked: Vec::new(),
-        wanted_acceptance: Some(0.92),
-        accelerated: false,
-        training: None,
-        optima: &[],
-        unvisited: None,
-        cut_tail: None,
-        unanswered: None,
-        exact: None,
-        given: None,
-        unreached: None,
-        said: None,
-    };
-    change(&mut evidence);
-    evidence.alarms().iter().map(|alarm| alarm.code.name().to_string()).collect()
-}
-
-/// The silent half of every test below.
-#[test]
-fn a_healthy_run_raises_none() {
-    assert!(codes(&healthy()).is_empty(), "{:?}", codes(&healthy()));
-}
-
-#[test]
-fn bad_density_says_where() {
-    let point = BadPoint { iteration: 7, chain: 3, replica: 11, point: vec![1.5; 20] };
-    let results = Results { bad: (2, Some(point)), ..healthy() };
-    assert_eq!(codes(&results), ["bad-density"]);
-    let evidence = Evidence {
-        results: &results,
         draws: Vec::new(),
         dim: 1,
         name_of: &coordinate,
@@ -118,8 +84,29 @@ fn bad_density_says_where() {
         given: None,
         unreached: None,
         said: None,
-    };
-    let message = &evidence.alarms()[0].message;
+    }
+}
+
+fn codes_with(results: &Results, shares: &[f64], change: impl Fn(&mut Evidence)) -> Vec<String> {
+    let draws = draws(shares);
+    let wanted_acceptance = Some(0.92);
+    let mut evidence = Evidence { draws: draws.iter().collect(), wanted_acceptance, ..alone(results) };
+    change(&mut evidence);
+    evidence.alarms().iter().map(|alarm| alarm.code.name().to_string()).collect()
+}
+
+/// The silent half of every test below.
+#[test]
+fn a_healthy_run_raises_none() {
+    assert!(codes(&healthy()).is_empty(), "{:?}", codes(&healthy()));
+}
+
+#[test]
+fn bad_density_says_where() {
+    let point = BadPoint { iteration: 7, chain: 3, replica: 11, point: vec![1.5; 20] };
+    let results = Results { bad: (2, Some(point)), ..healthy() };
+    assert_eq!(codes(&results), ["bad-density"]);
+    let message = &alone(&results).alarms()[0].message;
     for part in ["2 proposals", "iteration 7", "chain 3", "replica 11", "[1.5, 1.5"] {
         assert!(message.contains(part), "{message}");
     }
@@ -144,6 +131,11 @@ fn too_few_chains_compares_with_the_barrier() {
     assert!(codes(&with(3.5)).is_empty());
     // λ read at a few chains says little where all swaps pass more often than not.
     assert!(codes(&rejecting(4.5, 0.2)).is_empty());
+    // A target that is alone with its reference gains nothing by chains between, until nearly all swaps are rejected.
+    let alone = |rate| Results { rejection_rates: vec![rate], ..rejecting(3.0, rate) };
+    let alone = |rate| Results { schedule: Schedule::uniform(2), ..alone(rate) };
+    assert!(codes(&alone(0.7)).is_empty());
+    assert_eq!(codes(&alone(0.93)), ["too-few-chains"]);
     // Accelerated swaps are judged by their own rejections, whatever λ says of plain ones.
     let accelerated = |e: &mut Evidence| e.accelerated = true;
     assert!(codes_with(&rejecting(20.0, 0.65), &[0.5, 0.5], accelerated).is_empty());
@@ -166,6 +158,10 @@ fn log_z_disagrees_beyond_its_error() {
     let with = |forward| Results { log_z: LogZ { forward, ..healthy().log_z }, ..healthy() };
     assert_eq!(codes(&with(5.5)), ["log-z-disagrees"]);
     assert_eq!(codes(&with(f64::NAN)), ["log-z-disagrees"]);
+    // An error that is not known excuses nothing.
+    let mut unknown = with(5.5);
+    unknown.log_z.standard_error = f64::NAN;
+    assert!(codes(&unknown).iter().any(|code| code == "log-z-disagrees"));
     assert!(codes(&with(4.5)).is_empty());
 }
 
@@ -199,25 +195,7 @@ fn missed_mode_needs_ladders_that_disagree() {
     let second = late.pop().unwrap();
     late[0].x.extend(second.x);
     let results = healthy();
-    let evidence = Evidence {
-        results: &results,
-        draws: late.iter().collect(),
-        dim: 1,
-        name_of: &coordinate,
-        features: Vec::new(),
-        looked: Vec::new(),
-        wanted_acceptance: None,
-        accelerated: false,
-        training: None,
-        optima: &[],
-        unvisited: None,
-        cut_tail: None,
-        unanswered: None,
-        exact: None,
-        given: None,
-        unreached: None,
-        said: None,
-    };
+    let evidence = Evidence { draws: late.iter().collect(), ..alone(&results) };
     assert_eq!(evidence.alarms()[0].code, Code::MissedMode);
 }
 
@@ -226,25 +204,7 @@ fn training_passes_its_own_on() {
     for code in ["transport-replaced", "training-diverged", "training-skipped"] {
         let report = FitReport { alarms: vec![(code.into(), "seen".into())], ..FitReport::default() };
         let results = healthy();
-        let evidence = Evidence {
-            results: &results,
-            draws: Vec::new(),
-            dim: 1,
-            name_of: &coordinate,
-            features: Vec::new(),
-            looked: Vec::new(),
-            wanted_acceptance: None,
-            accelerated: true,
-            training: Some(&report),
-            optima: &[],
-            unvisited: None,
-            cut_tail: None,
-            unanswered: None,
-            exact: None,
-            given: None,
-            unreached: None,
-            said: None,
-        };
+        let evidence = Evidence { accelerated: true, training: Some(&report), ..alone(&results) };
         assert_eq!(evidence.alarms(), [Alarm { code: code.into(), message: "seen".into() }]);
         let quiet = FitReport::default();
         assert!(Evidence { training: Some(&quiet), ..evidence }.alarms().is_empty());

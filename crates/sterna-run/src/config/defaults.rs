@@ -1,11 +1,12 @@
 //! Defaults that hang on the problem: a density of which nothing is known gets a fitted reference, and all that suits it.
 
-use super::{Config, Count, ExplorerKind, ReferenceKind, TargetKind, Until};
+use super::{AcceleratorKind, Config, Count, Device, ExplorerKind, ReferenceKind, TargetKind, Until};
 use crate::error::JobError;
 use crate::problem::Problem;
-use crate::{explorers, no_score};
+use crate::trial::is_of_a_user;
+use crate::{accelerators, explorers, no_score};
 use std::fmt;
-use sterna::run::Settings;
+use sterna::run::{Criterion, Settings};
 
 /// What a text or overrides said: only the rest follows from the problem. Two configs are the same whatever was said.
 #[derive(Clone, Default)]
@@ -35,10 +36,16 @@ impl Given {
     }
 
     fn has(&self, section: &str, field: &str) -> bool {
-        self.table
-            .get(section)
-            .and_then(toml::Value::as_table)
-            .is_some_and(|fields| fields.contains_key(field))
+        self.value(section, field).is_some()
+    }
+
+    fn number(&self, section: &str, field: &str) -> Option<f64> {
+        let value = self.value(section, field)?;
+        value.as_float().or_else(|| value.as_integer().map(|n| n as f64))
+    }
+
+    fn value(&self, section: &str, field: &str) -> Option<&toml::Value> {
+        self.table.get(section)?.as_table()?.get(field)
     }
 }
 
@@ -66,10 +73,31 @@ impl Config {
             self.suit_a_fitted_reference();
         }
         if matches!(self.reference, ReferenceKind::Prior(_)) {
+            if matches!(problem.kind, TargetKind::LennardJones(_)) {
+                self.suit_particles_that_overlap();
+            }
             self.suit_a_prior(problem.target.has_score());
         }
         self.training.rounds = Some(self.fits(problem.molecule.is_some()));
-        Ok(self.with_all_in_force(problem))
+        let choosing = self.choosing(problem);
+        Ok(choosing.unwrap_or(self).with_all_in_force(problem))
+    }
+
+    /// The same with the transport that pays, where nothing was said of one: for targets of users, that cores sample, unless its samples
+    /// would take more memory than there may be.
+    fn choosing(&self, problem: &Problem) -> Option<Self> {
+        let said = self.given.has("accelerator", "kind") || self.accelerator != AcceleratorKind::default();
+        if said || !is_of_a_user(problem) || self.run.device != Device::Cpu {
+            return None;
+        }
+        let evaluation_cost_s = self.given.number("accelerator", "evaluation_cost_s");
+        let choosing = Self { accelerator: accelerators::Auto { evaluation_cost_s }.into(), ..self.clone() };
+        let mut counted = choosing.clone();
+        if self.chains.count == Count::Auto && !matches!(self.reference, ReferenceKind::Fitted(_)) {
+            // As many as a pilot run, which is still to come, may ask for.
+            counted.chains.count = Count::Number(Settings::fitted().chains);
+        }
+        counted.settings(problem).is_ok().then_some(choosing)
     }
 
     /// What was not said becomes what suits a fitted reference: chains as the barrier asks for, four ladders, moves that find
@@ -87,6 +115,30 @@ impl Config {
         self.suit(&suits, has_score);
     }
 
+    /// Particles that the trap alone draws overlap, their energies have no variance, and neither has what a slope of log π by β
+    /// tells of swaps: chains are counted and placed by swaps themselves, in rounds enough for them to come near to β = 0.
+    fn suit_particles_that_overlap(&mut self) {
+        if !self.given.has("schedule", "criterion") && self.schedule.criterion == Criterion::Barrier {
+            self.schedule.criterion = Criterion::Rejection;
+        }
+        self.suit_rounds(12, 100, 20);
+    }
+
+    /// So many rounds of tuning, of so many iterations with such a burn-in, as far as nothing was said of them.
+    fn suit_rounds(&mut self, rounds: usize, iterations: u64, burn_in: u64) {
+        let open = |field: &str| !self.given.has("schedule", field);
+        let (schedule, usual) = (&mut self.schedule, Self::default().schedule);
+        if open("rounds") && schedule.rounds == usual.rounds {
+            schedule.rounds = rounds;
+        }
+        if open("iterations") && schedule.iterations == usual.iterations {
+            schedule.iterations = iterations;
+            if open("burn_in") && schedule.burn_in == usual.burn_in {
+                schedule.burn_in = burn_in;
+            }
+        }
+    }
+
     fn suit(&mut self, suits: &Settings, has_score: bool) {
         let usual = Self::default();
         let given = self.given.clone();
@@ -100,13 +152,7 @@ impl Config {
         if has_score && open("explorer", "kind") && self.explorer == usual.explorer {
             self.explorer = ExplorerKind::Auto(explorers::Auto::default());
         }
-        let (schedule, before) = (&mut self.schedule, usual.schedule);
-        if open("schedule", "rounds") && schedule.rounds == before.rounds {
-            schedule.rounds = suits.rounds;
-        }
-        if open("schedule", "iterations") && schedule.iterations == before.iterations {
-            (schedule.iterations, schedule.burn_in) = (suits.round_iterations, suits.round_burn_in);
-        }
+        self.suit_rounds(suits.rounds, suits.round_iterations, suits.round_burn_in);
         if open("run", "burn_in") && self.run.burn_in == usual.run.burn_in {
             self.run.burn_in = suits.burn_in;
         }
@@ -131,11 +177,40 @@ mod tests {
     }
 
     #[test]
+    fn overlapping_particles_count_swaps() {
+        let problem = || TargetKind::from(crate::targets::LennardJones::default()).problem().unwrap();
+        let of = |text: &str| Config::parse(text, &[]).unwrap().settled(&problem()).unwrap().schedule;
+        let usual = of("[target]\nkind = \"lennard-jones\"");
+        assert_eq!((usual.criterion, usual.rounds, usual.iterations), (Criterion::Rejection, 12, 100));
+        let said = of("[target]\nkind = \"lennard-jones\"\n[schedule]\ncriterion = \"fixed\"\nrounds = 3");
+        assert_eq!((said.criterion, said.rounds, said.iterations), (Criterion::Fixed, 3, 100));
+        let burn_in = of("[target]\nkind = \"lennard-jones\"\n[schedule]\nburn_in = 30");
+        assert_eq!((burn_in.iterations, burn_in.burn_in), (100, 30));
+        // What a program said in Rust stays as well.
+        let mut config = Config::parse("[target]\nkind = \"lennard-jones\"", &[]).unwrap();
+        (config.schedule.rounds, config.schedule.iterations, config.schedule.burn_in) = (7, 300, 50);
+        let said = config.settled(&problem()).unwrap().schedule;
+        assert_eq!((said.rounds, said.iterations, said.burn_in), (7, 300, 50));
+    }
+
+    #[test]
     fn what_was_said_stays() {
         let usual = settled("");
         assert!(matches!(usual.reference, ReferenceKind::Fitted(_)));
         assert_eq!((usual.chains.count, usual.chains.ensembles), (Count::Auto, 4));
         assert_eq!((usual.explorer.kind(), usual.run.until.ess), ("auto", Some(1000.0)));
+        // What carries swaps is chosen, unless it was said, or a GPU is to make them.
+        assert_eq!(usual.accelerator.kind(), "auto");
+        let cost = settled("[accelerator]\nevaluation_cost_s = 1e-3").accelerator;
+        assert_eq!(cost, accelerators::Auto { evaluation_cost_s: Some(1e-3) }.into());
+        for said in ["[accelerator]\nkind = \"none\"", "[run]\ndevice = \"cuda\""] {
+            assert_eq!(settled(said).accelerator.kind(), "none");
+        }
+        let wide = Config::default().settled(&Problem::new(Banana::new(5000))).unwrap();
+        assert_eq!(wide.accelerator.kind(), "none");
+        let paper = Config::parse("[target]\nkind = \"banana\"", &[]).unwrap();
+        let paper = paper.clone().settled(&paper.problem().unwrap()).unwrap();
+        assert_eq!(paper.accelerator.kind(), "none");
         // A resolved config stays as it is.
         let again = Config::parse(&usual.to_toml(), &[]).unwrap();
         assert_eq!(again.clone().settled(&Problem::new(Banana::new(2))).unwrap(), usual);

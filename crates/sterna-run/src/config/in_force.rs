@@ -75,7 +75,8 @@ impl Config {
     fn of_network(&self, problem: &Problem, seen: &[Seen]) -> Vec<Said> {
         let usual = |seen| self.accelerator.usual(problem, seen);
         let Some(first) = usual(seen[0]) else { return Vec::new() };
-        let mut all = vec![("training", "fine_tune", number(0))];
+        let batch = self.accelerator.batch(self.chains.count) as u64;
+        let mut all = vec![("training", "fine_tune", number(0)), ("training", "batch", number(batch))];
         if seen.iter().all(|seen| usual(*seen) == Some(first)) {
             let (layers, width) = first.of(self.network.preset);
             let sizes = [("network", "layers", layers as u64), ("network", "width", width as u64)];
@@ -181,6 +182,16 @@ mod tests {
         let told = resolved(&format!("{dim}[accelerator]\nkind = \"cmcd\"")).given.open.join("\n");
         assert!(told.contains("together: layers = 3, width = 96, steps = 24000"), "{told}");
         assert!(told.contains("apart: layers = 2, width = 32, steps = 4000"), "{told}");
+    }
+
+    #[test]
+    fn more_pairs_have_larger_batches() {
+        let batch = |kind: &str, chains: &str| {
+            let text = format!("[chains]\ncount = {chains}\n[accelerator]\nkind = \"{kind}\"");
+            resolved(&text).training.batch
+        };
+        assert_eq!(["6", "10", "\"auto\"", "30"].map(|n| batch("cmcd", n)), [256, 256, 256, 824].map(Some));
+        assert_eq!((batch("flow", "30"), batch("none", "30")), (Some(256), None));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use sterna::estimates::most_kept;
 use sterna::fitted::Covariance as Fitted;
 use sterna::records::LATEST;
 use sterna::run::Settings;
+use sterna_neural::Loss;
 
 /// GiB that a run may take, where the config does not say.
 pub const USUAL_GIB: f64 = 4.0;
@@ -125,7 +126,9 @@ fn needs(config: &Config, problem: &Problem, settings: &Settings) -> Vec<Need> {
     if config.accelerator.kind() != "none" {
         let samples = settings.collect as f64 * 2f64.powi(settings.fits as i32 - 1);
         let factors = with(with(rows(), dim()), factor("training.collect", samples, 5e4));
-        needs.push(Need { what: "the samples that a transport is fitted to", bytes: 8.0, factors });
+        // Some come with the path's scores at them.
+        let bytes = if config.training.loss == Loss::Scores { 16.0 } else { 8.0 };
+        needs.push(Need { what: "the samples that a transport is fitted to", bytes, factors });
     }
     needs.extend(covariances(config, problem, settings));
     needs.extend(networks(config, problem, settings));
@@ -165,11 +168,12 @@ fn networks(config: &Config, problem: &Problem, settings: &Settings) -> Vec<Need
     // A layer of the given width, and one from and to the coordinates, eight bytes each with five copies.
     let weights = layers.value * width(1.0).value * (width(1.0).value + 4.0 * inputs) * 80.0;
     let steps = config.accelerator.steps().unwrap_or(5).max(1);
+    let batch = config.training.batch.unwrap_or_else(|| config.accelerator.batch(config.chains.count));
     let of_step = 60.0 * (1.0 + inputs / width(1.0).value.max(1.0));
     let journeys = vec![
         Factor { key: "network.layers", value: layers.value, usual: 20.0 },
         width(512.0),
-        Factor { key: "training.batch", value: config.training.batch as f64, usual: 1024.0 },
+        Factor { key: "training.batch", value: batch as f64, usual: 1024.0 },
         Factor { key: "accelerator.steps", value: steps as f64, usual: 5.0 },
     ];
     let only_layers = vec![layers, width(512.0)];

@@ -69,7 +69,7 @@ pub struct NetworkConfig {
 /// ```
 /// use sterna_run::config::{Config, NetworkConfig, TrainingConfig};
 ///
-/// let training = TrainingConfig { steps: Some(2000), batch: 512, ..TrainingConfig::default() };
+/// let training = TrainingConfig { steps: Some(2000), batch: Some(512), ..TrainingConfig::default() };
 /// let network = NetworkConfig { layers: Some(4), width: Some(64), ..NetworkConfig::default() };
 /// let config = Config { training, network, ..Config::default() };
 /// assert_eq!(Config::parse(&config.to_toml(), &[])?, config);
@@ -83,7 +83,7 @@ pub struct TrainingConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collect: Option<u64>,
     /// How often samples are collected and an accelerator fitted: from the second time on, with the help
-    /// of the one before. If not given, once, and 3 times on molecules.
+    /// of the one before. If not given, once, and 3 times on molecules, unless `kind = "auto"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
     /// Steps of the optimiser in each round; if not given, what a minute or two on two cores allows.
@@ -92,15 +92,17 @@ pub struct TrainingConfig {
     /// Steps that follow in each round on the round-trip loss, which puts the effort on the worst pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune: Option<u64>,
-    /// Journeys of a step, in each direction; noised samples of a diffusion.
-    pub batch: usize,
+    /// Journeys of a step, in each direction; noised samples of a diffusion. If not given, 256, and for a `cmcd` of more than
+    /// ten chains as many for each pair as ten chains have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
     /// Learning rate at the beginning; it falls along a half cosine.
     pub learning_rate: f64,
     /// Gradients longer than this are shortened to it.
     pub clip: f64,
     /// Weight of the past in the average of the weights.
     pub ema: f64,
-    /// `skl`, `forward-kl`, `reverse-kl`; `cmcd` also `log-variance`.
+    /// `skl`, `forward-kl`, `reverse-kl`; `cmcd` also `log-variance`, `flow` also `likelihood` and `scores`.
     pub loss: Loss,
     /// Whether pairs that do better without the transport are swapped plainly.
     pub guard: bool,
@@ -118,7 +120,7 @@ pub struct TrainingConfig {
 pub struct RunConfig {
     /// Iterations of sampling.
     pub iterations: u64,
-    /// Iterations before it, with everything frozen.
+    /// Iterations before it, with everything frozen; more where transports that were chosen are looked at again.
     pub burn_in: u64,
     /// Keep every so many draws.
     pub thin: u64,
@@ -218,13 +220,19 @@ pub struct OutputConfig {
     pub dihedrals: Vec<[usize; 4]>,
 }
 
-/// A number of chains, or "auto".
+/// A number, of chains or of steps, or "auto".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     /// So many.
     Number(usize),
-    /// As many as a pilot run asks for.
+    /// As many as the run finds to be best.
     Auto,
+}
+
+impl From<usize> for Count {
+    fn from(count: usize) -> Self {
+        Self::Number(count)
+    }
 }
 
 impl fmt::Display for Count {
@@ -252,7 +260,7 @@ impl<'de> Deserialize<'de> for Count {
             type Value = Count;
 
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a number of chains or \"auto\"")
+                f.write_str("a number or \"auto\"")
             }
 
             fn visit_u64<E: de::Error>(self, count: u64) -> Result<Count, E> {
@@ -334,7 +342,7 @@ impl Default for TrainingConfig {
             rounds: None,
             steps: None,
             fine_tune: None,
-            batch: 256,
+            batch: None,
             learning_rate: 1e-3,
             clip: 1.0,
             ema: 0.99,

@@ -42,6 +42,17 @@ fn a_panic_before_the_first_checkpoint_is_an_error_and_progress_says_so() {
     assert!(progress.contains("failed") && progress.contains("no such orbital"), "{progress}");
 }
 
+/// A ladder for others is tuned with plain swaps, also where a run would choose what carries them.
+#[test]
+fn a_tuned_ladder_has_plain_swaps() {
+    let small = "reference.kind = \"standard-normal\"\nchains.count = 3\nchains.ensembles = 1\nschedule.rounds = 2\nschedule.iterations = 40\nschedule.burn_in = 5";
+    let config = Config::parse(small, &[]).unwrap();
+    let problem = || Problem::new(Normal::isotropic(2, 1.0));
+    assert_eq!(config.clone().settled(&problem()).unwrap().accelerator.kind(), "auto");
+    let kind = tuned(problem(), &config, |ladder| Ok(ladder.config.accelerator.kind()));
+    assert_eq!(kind.unwrap(), "none");
+}
+
 /// Each would otherwise panic, or end for want of memory, in the midst of a run.
 #[test]
 fn sizes_beyond_all_bounds_are_refused_by_name() {

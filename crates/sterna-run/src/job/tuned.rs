@@ -29,8 +29,9 @@ pub fn tuned<T: Send>(
     then: impl FnOnce(Tuned) -> Result<T, JobError> + Send,
 ) -> Result<T, JobError> {
     problem.exchange = Arc::new(Alone);
-    let plain = Config { accelerator: AcceleratorKind::default(), ..config.clone() };
-    let config = plain.settled(&problem)?;
+    let plain = |config: Config| Config { accelerator: AcceleratorKind::default(), ..config };
+    // What is settled may be another transport that suits the target.
+    let config = plain(plain(config.clone()).settled(&problem)?);
     pool(&problem, &config)?.install(|| {
         let plan = accelerators::plan(&problem, &config)?;
         problem.tried = trial::tried(&problem, &plan)?;

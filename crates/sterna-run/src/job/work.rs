@@ -2,7 +2,7 @@
 
 use super::ranks::{Next, Ranks};
 use super::{Observer, Progress};
-use crate::accelerators::Plan;
+use crate::accelerators::{self, Plan};
 use crate::alarms::exact_draws;
 use crate::chemistry::{self, Observed};
 use crate::closing;
@@ -43,7 +43,7 @@ impl Work {
         engine: Option<Arc<dyn MakeEngine>>,
     ) -> Result<Self, JobError> {
         caught(|| {
-            let config = resolve_chains(&problem, config, &plan.path)?;
+            let (config, plan) = with_chains(&problem, config, plan)?;
             let about = about(&problem, &config, plan.steps);
             let run = plan.begin(config.settings(&problem)?);
             let run = with_engine(run.map_err(|error| no_start(error, &problem))?, engine)?;
@@ -284,26 +284,39 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
 }
 
+/// The config with as many chains as a pilot asks for, where it is to count them, and what hangs on their number planned anew: so a run
+/// that goes on plans it too.
+pub(crate) fn with_chains(
+    problem: &Problem,
+    config: &Config,
+    plan: Plan,
+) -> Result<(Config, Plan), JobError> {
+    if !needs_pilot(config) {
+        return Ok((config.clone(), plan));
+    }
+    let config = resolve_chains(problem, config, &plan.path)?;
+    let Plan { acceleration, .. } = accelerators::plan(problem, &config)?;
+    Ok((config, Plan { acceleration, ..plan }))
+}
+
 /// "auto" becomes twice the barrier that a short pilot finds, plus one: about half of all swaps are
 /// then accepted, the most round trips per chain.
-pub(crate) fn resolve_chains(
+fn resolve_chains(
     problem: &Problem,
     config: &Config,
     path: &Arc<dyn AnnealingPath>,
 ) -> Result<Config, JobError> {
     let mut config = config.clone();
-    if needs_pilot(&config) {
-        config.chains.count = PILOT;
-        let mut settings = config.settings(problem)?;
-        settings.rounds = settings.rounds.max(4);
-        let pilot = Run::new(path.clone(), settings).map_err(|error| no_start(error, problem))?;
-        let mut pilot = pilot.among(problem.exchange.clone())?;
-        while matches!(pilot.progress().0, Stage::Tuning(_)) {
-            pilot.advance(u64::MAX)?;
-        }
-        let barrier = pilot.barrier_curve().last().expect("at least two chains").1;
-        config.chains.count = Count::Number(chains_for(barrier).clamp(2, 500));
+    config.chains.count = PILOT;
+    let mut settings = config.settings(problem)?;
+    settings.rounds = settings.rounds.max(4);
+    let pilot = Run::new(path.clone(), settings).map_err(|error| no_start(error, problem))?;
+    let mut pilot = pilot.among(problem.exchange.clone())?;
+    while matches!(pilot.progress().0, Stage::Tuning(_)) {
+        pilot.advance(u64::MAX)?;
     }
+    let barrier = pilot.barrier_curve().last().expect("at least two chains").1;
+    config.chains.count = Count::Number(chains_for(barrier).clamp(2, 500));
     Ok(config)
 }
 

@@ -75,24 +75,37 @@ impl Goals {
         self.minutes.map(|minutes| 60.0 * (minutes.wanted - minutes.reached).max(0.0))
     }
 
-    /// A phrase for each goal.
+    /// A phrase for each goal: first those that the run waits for, then those that are reached.
     pub fn phrases(&self) -> Vec<String> {
-        let mut phrases = Vec::new();
+        let (mut waits, mut done) = (Vec::new(), Vec::new());
+        let missing = |goal: &Goal| goal.reached < goal.wanted || goal.reached.is_nan();
         // The tails are told where they are what is missing.
-        let short = |goal: &Goal| goal.reached < goal.wanted;
-        let tail = self.tail_ess.filter(short).filter(|_| !self.ess.is_some_and(|ess| short(&ess)));
-        match (tail, self.ess) {
-            (Some(tail), _) => phrases.push(format!("tail ESS {:.0} of {:.0}", tail.reached, tail.wanted)),
-            (None, Some(ess)) => phrases.push(format!("ESS {:.0} of {:.0}", ess.reached, ess.wanted)),
-            (None, None) => {}
+        let tail = self.tail_ess.filter(missing).filter(|_| !self.ess.is_some_and(|ess| missing(&ess)));
+        waits.extend(tail.map(|Goal { reached, wanted }| format!("tail ESS {reached:.0} of {wanted:.0}")));
+        match self.ess {
+            Some(ess) if missing(&ess) => waits.push(format!("ESS {:.0} of {:.0}", ess.reached, ess.wanted)),
+            Some(ess) => done.push(format!("ESS {:.0} reached", ess.wanted)),
+            None => {}
         }
-        if let Some(error) = self.log_z_error {
-            let reached = match error.reached.is_finite() {
-                true => format!("± {}", two_digits(error.reached)),
-                false => "unknown".into(),
-            };
-            phrases.push(format!("log Z {reached} (wanted {})", two_digits(error.wanted)));
+        match self.log_z_error {
+            Some(Goal { reached, wanted }) if reached <= wanted => {
+                done.push(format!("log Z ± {} reached", two_digits(wanted)));
+            }
+            Some(Goal { reached, wanted }) if reached.is_finite() => {
+                waits.push(format!("log Z ± {} (wanted {})", two_digits(reached), two_digits(wanted)));
+            }
+            Some(Goal { wanted, .. }) => {
+                waits.push(format!("log Z unknown (wanted ± {})", two_digits(wanted)))
+            }
+            None => {}
         }
+        if waits.is_empty() && !done.is_empty() {
+            done = vec!["all goals reached".into()];
+            done.extend(self.expected.map(|fewest| format!("ends after {fewest} iterations")));
+        } else if let Some(first) = waits.first_mut().filter(|_| !done.is_empty()) {
+            *first = format!("waits for {first}");
+        }
+        let mut phrases = [waits, done].concat();
         if let Some(minutes) = self.minutes {
             phrases.push(format!("{} of {} min", two_digits(minutes.reached), two_digits(minutes.wanted)));
         }
@@ -135,10 +148,23 @@ mod tests {
             ]
         );
         assert!((goals.seconds_left().unwrap() - 1671.6).abs() < 1e-9);
-        let tails = Goals { ess: goal(1012.0, 1000.0), ..goals };
-        assert_eq!(tails.phrases()[0], "tail ESS 390 of 400");
+        let tails = Goals { ess: goal(2411.0, 1000.0), log_z_error: goal(0.04, 0.05), ..goals };
+        assert_eq!(
+            tails.phrases()[..3],
+            ["waits for tail ESS 390 of 400", "ESS 1000 reached", "log Z ± 0.050 reached"]
+        );
+        let log_z = Goals { ess: goal(2411.0, 1000.0), tail_ess: goal(400.0, 400.0), ..goals };
+        assert_eq!(log_z.phrases()[0], "waits for log Z ± 0.073 (wanted 0.050)");
+        let all = Goals {
+            tail_ess: goal(400.0, 400.0),
+            minutes: None,
+            evaluations: None,
+            expected: Some(512),
+            ..tails
+        };
+        assert_eq!(all.phrases(), ["all goals reached", "ends after 512 iterations"]);
         let unknown = Goals { log_z_error: goal(f64::INFINITY, 0.1), ..goals };
-        assert!(unknown.phrases()[1].contains("unknown"));
+        assert_eq!(unknown.phrases()[1], "log Z unknown (wanted ± 0.10)");
         let read: Goals = serde_json::from_str(&serde_json::to_string(&unknown).unwrap()).unwrap();
         assert_eq!(read.phrases(), unknown.phrases());
         assert_eq!(Goals::default().phrases(), [""; 0]);

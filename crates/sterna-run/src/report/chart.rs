@@ -4,6 +4,7 @@
 
 mod axis;
 mod cloud;
+mod rose;
 
 pub use axis::Axis;
 
@@ -51,6 +52,8 @@ pub struct Chart {
     marks: String,
     legend: Vec<(Key, String, String)>,
     hover: Vec<(f64, f64, String)>,
+    /// Whether it is a circle, without axes.
+    is_round: bool,
 }
 
 const TOP: f64 = 10.0;
@@ -73,6 +76,7 @@ impl Chart {
             marks: String::new(),
             legend: Vec::new(),
             hover: Vec::new(),
+            is_round: false,
         }
     }
 
@@ -259,19 +263,14 @@ impl Chart {
         grid
     }
 
-    /// What stands inside the drawing's element.
-    fn content(&self) -> String {
+    /// Axes with their labels, and the grid.
+    fn axes(&self) -> String {
         let (inner_width, inner_height) = self.inner();
         let (right, bottom) = (self.left + inner_width, TOP + inner_height);
         format!(
-            "<title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{description}</desc>\
-             <g class=\"frame\">{grid}<path class=\"axis\" d=\"M{left} {bottom}H{right}\"/>\
+            "{grid}<path class=\"axis\" d=\"M{left} {bottom}H{right}\"/>\
              <text class=\"label\" x=\"{centre}\" y=\"{label_y}\" text-anchor=\"middle\">{x_label}</text>\
-             <text class=\"label\" transform=\"translate({edge} {middle}) rotate(-90)\" text-anchor=\"middle\">{y_label}</text></g>\
-             <g class=\"marks\">{marks}</g>",
-            id = self.id,
-            title = escape(&self.title),
-            description = escape(&self.description),
+             <text class=\"label\" transform=\"translate({edge} {middle}) rotate(-90)\" text-anchor=\"middle\">{y_label}</text>",
             grid = self.grid(),
             left = self.left,
             right = short(right),
@@ -282,6 +281,18 @@ impl Chart {
             // Letters of wide charts are larger on a phone.
             edge = if self.width > 500.0 { 17 } else { 13 },
             y_label = escape(&self.y.label),
+        )
+    }
+
+    /// What stands inside the drawing's element.
+    fn content(&self) -> String {
+        format!(
+            "<title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{description}</desc>\
+             <g class=\"frame\">{frame}</g><g class=\"marks\">{marks}</g>",
+            id = self.id,
+            title = escape(&self.title),
+            description = escape(&self.description),
+            frame = if self.is_round { self.round_frame() } else { self.axes() },
             marks = self.marks,
         )
     }

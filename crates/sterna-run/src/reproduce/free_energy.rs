@@ -4,7 +4,7 @@ use super::cell::{Cell, Keep, Measured};
 use super::kept::ESTIMATES;
 use super::notes;
 use super::page::{Block, Check, Section};
-use super::plan::{Method, Problem, Row};
+use super::plan::{Method, Problem, Row, trained_elsewhere};
 use super::store::Store;
 use super::{Budget, Experiment};
 use crate::config::Count;
@@ -33,7 +33,7 @@ fn independent(problem: Problem, row: Row, chains: usize, budget: Budget) -> Cel
     config.run.thin = 10;
     let trained = row.is_trained();
     if trained {
-        config.training = Default::default();
+        config.training = trained_elsewhere();
     }
     if row.method == Method::Cmcd {
         // Nothing is left to be tuned: the transport brings its schedule.

@@ -2,7 +2,7 @@
 
 use super::Budget;
 use super::cell::{Cell, Keep};
-use crate::config::Config;
+use crate::config::{Config, TrainingConfig};
 
 /// A target of the tables, with the paper's local moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -303,7 +303,7 @@ impl Problem {
         let mut out = cell(format!("{}-{}-n{chains}-s{seed}", self.name(), row.name()), &settings, keep);
         let trained = (Row { method: Method::Diffusion, steps: 5 }, self.middle(budget));
         if row.method == Method::Diffusion && (row, chains) != trained {
-            out.config.training = Default::default();
+            out.config.training = trained_elsewhere();
             out.transport_of = Some(self.cell(trained.0, trained.1, seed, budget).as_source());
         }
         out
@@ -375,9 +375,20 @@ fn standard_steps(problem: Problem, row: Row) -> Option<u64> {
     }
 }
 
+/// Batches are those that the tables were made with, however many chains share them.
+const BATCH: usize = 256;
+
+/// What stands under `training` where the transport is that of another cell.
+pub fn trained_elsewhere() -> TrainingConfig {
+    TrainingConfig { batch: Some(BATCH), ..TrainingConfig::default() }
+}
+
 /// A cell from settings that are known to be right.
 pub fn cell(name: String, settings: &[(&'static str, String)], keep: Keep) -> Cell {
-    let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let batch = BATCH.to_string();
+    let given = settings.iter().map(|(key, value)| (*key, value.as_str()));
+    let settings: Vec<(&str, &str)> =
+        std::iter::once(("training.batch", batch.as_str())).chain(given).collect();
     let config = Config::parse("", &settings).expect("settings of experiments are sound");
     Cell { name, config, transport_of: None, keep }
 }

@@ -88,10 +88,15 @@ impl ChoiceSummary {
             return format!("Swaps are plain, and no transport was tried: {reason}.");
         }
         let asked = count(self.evaluations);
-        let moved = if self.moved_from.is_empty() {
-            ""
-        } else {
-            " Chains have moved to where all pairs would be rejected equally often."
+        let (before, now) = (self.moved_from.len(), self.pairs.len() + 1);
+        let moved = match before {
+            0 => String::new(),
+            _ if before == now => {
+                " Chains have moved to where all pairs would be rejected equally often.".into()
+            }
+            _ => format!(
+                " Chains, {now} in place of {before}, have moved to where all pairs would be rejected equally often."
+            ),
         };
         match self.weighed.iter().skip(1).any(|way| way.pairs > 0) {
             true => format!(

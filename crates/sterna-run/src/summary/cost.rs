@@ -5,7 +5,7 @@ use crate::payoff::{BreakEven, Payoff};
 use crate::platform::processor_s;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-use sterna::acceleration::FitReport;
+use sterna::acceleration::{FitReport, Weighed};
 use sterna::last_look::Seen;
 use sterna::run::{Results, Run};
 
@@ -38,7 +38,7 @@ impl Evaluations {
         let fit = Training::report(run);
         let inside_losses = |count: fn(&FitReport) -> u64| fit.map_or(0, count);
         let has_network = fit.is_some() || about.transport_given;
-        let in_swaps = if has_network { about.network_points * journeys(setup, fit) } else { 0 };
+        let in_swaps = if has_network { in_swaps(about, setup, fit) } else { 0 };
         let network_training = inside_losses(|fit| fit.network_evaluations);
         Self {
             target: about.tried.evaluations
@@ -70,19 +70,47 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Journeys of the pairs that use a transport, in both directions, over all of sampling.
-fn journeys(setup: &Setup, fit: Option<&FitReport>) -> u64 {
-    // Of a choice, those that were trained.
-    let closed = |fit: &FitReport, n: usize| {
-        fit.choice.as_ref().is_some_and(|choice| choice.weighed[choice.of_pair[n]].trained == 0)
-    };
-    let plain =
-        |n: usize| fit.is_some_and(|fit| fit.pairs.get(n).is_none_or(|pair| pair.plain) || closed(fit, n));
+/// Points at which swaps of all pairs ask a network, in both directions, over all of sampling.
+fn in_swaps(about: &About, setup: &Setup, fit: Option<&FitReport>) -> u64 {
     // Pairs 1, 3, … are proposed in iterations 1, 3, …
     let t = setup.iterations;
     let proposals = |n: usize| if n.is_multiple_of(2) { t.div_ceil(2) } else { t / 2 };
-    let each: u64 = (0..setup.pairs).filter(|&n| !plain(n)).map(proposals).sum();
+    let each: u64 = (0..setup.pairs).map(|n| proposals(n) * points(about, setup, fit, n)).sum();
     2 * setup.ensembles as u64 * each
+}
+
+/// Points at which a journey of a pair asks a network.
+fn points(about: &About, setup: &Setup, fit: Option<&FitReport>, pair: usize) -> u64 {
+    let planned = match about.steps == 0 && about.accelerator == CONTROLLED {
+        true => of_controlled(setup.accelerator.steps),
+        false => about.network_points,
+    };
+    let Some(fit) = fit else { return planned };
+    match &fit.choice {
+        Some(choice) => {
+            let way = choice.of_pair.get(pair).and_then(|&way| choice.weighed.get(way));
+            way.map_or(0, of_way)
+        }
+        None if fit.pairs.get(pair).is_none_or(|pair| pair.plain) => 0,
+        None => planned,
+    }
+}
+
+/// Those of a way that was weighed: only what is trained has a network.
+fn of_way(way: &Weighed) -> u64 {
+    match way.trained {
+        0 => 0,
+        _ if way.name.starts_with(CONTROLLED) => of_controlled(way.steps),
+        _ => 1,
+    }
+}
+
+/// What a controlled diffusion is called.
+const CONTROLLED: &str = "cmcd";
+
+/// It asks where it begins and after each step.
+fn of_controlled(steps: usize) -> u64 {
+    steps as u64 + 1
 }
 
 /// What a run cost.
@@ -131,6 +159,9 @@ pub struct Training {
     /// Likewise of the steps that made the round-trip loss small, where there were any.
     #[serde(deserialize_with = "number::list")]
     pub fine_tuning_losses: Vec<f64>,
+    /// The step of the last round whose weights were kept, where held-out samples found later ones worse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_step: Option<u64>,
     /// Of each pair with the transport, on samples that training did not see.
     #[serde(deserialize_with = "number::list")]
     pub rejection_rates: Vec<f64>,
@@ -152,6 +183,7 @@ impl Training {
             steps: report.steps,
             losses: report.losses.clone(),
             fine_tuning_losses: report.fine_tuning_losses.clone(),
+            kept_step: report.kept_step,
             rejection_rates: report.pairs.iter().map(|pair| pair.rejection).collect(),
             plain_rejection_rates: report.pairs.iter().map(|pair| pair.plain_rejection).collect(),
             replaced: report.pairs.iter().map(|pair| pair.plain).collect(),
@@ -270,5 +302,56 @@ impl Time {
             processor: times.stages(|spent| spent.processor_s),
             iterations_per_second: iterations as f64 / times.sampling.clock_s,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::AcceleratorName;
+    use super::super::tests::sound;
+    use super::*;
+    use sterna::Schedule;
+    use sterna::acceleration::{Choice, Moved, PairReport};
+
+    fn way(name: &str, steps: usize, trained: u64) -> Weighed {
+        Weighed { name: name.into(), steps, trained, ..Weighed::default() }
+    }
+
+    /// Chains have moved, so that no pair has rates of its own: each asks as often as what was chosen for it does.
+    #[test]
+    fn what_was_chosen_asks_its_network_wherever_chains_are() {
+        let (about, setup) = (About { network_points: 1, ..About::default() }, sound().setup);
+        let moved = Moved { to: Schedule::uniform(5), from: Schedule::uniform(3), of_pair: vec![3, 4] };
+        let weighed = vec![
+            way("plain", 0, 0),
+            way("affine, full", 1, 0),
+            way("flow", 1, 250),
+            way("cmcd, K = 2", 2, 500),
+            way("cmcd, K = 5", 5, 0),
+        ];
+        let choice = Choice { weighed, of_pair: vec![0, 1, 2, 3], moved: Some(moved), ..Choice::default() };
+        let fit = FitReport { steps: 750, choice: Some(choice), ..FitReport::default() };
+        let of = |fit: &FitReport| [0, 1, 2, 3].map(|pair| points(&about, &setup, Some(fit), pair));
+        assert_eq!(of(&fit), [0, 0, 1, 3]);
+        // Half of a thousand iterations for each pair, there and back.
+        assert_eq!(in_swaps(&about, &setup, Some(&fit)), 2 * 500 * (1 + 3));
+        // Where nothing was tried there is nothing to ask.
+        let nothing = Choice { of_pair: vec![0; 4], ..Choice::default() };
+        assert_eq!(of(&FitReport { choice: Some(nothing), ..fit }), [0; 4]);
+    }
+
+    /// Of a transport that was asked for, pairs on which plain swaps took over ask nothing.
+    #[test]
+    fn a_transport_that_was_asked_for_counts_as_it_was_planned() {
+        let pair = |plain: bool| PairReport { rejection: 0.1, plain_rejection: 0.2, plain };
+        let fit = FitReport { pairs: vec![pair(true), pair(false)], ..FitReport::default() };
+        let setup = sound().setup;
+        let of = |about: &About| [0, 1].map(|n| points(about, &setup, Some(&fit), n));
+        let planned = About { accelerator: "cmcd".into(), steps: 5, network_points: 6, ..About::default() };
+        assert_eq!(of(&planned), [0, 6]);
+        // K was found out.
+        let found = About { steps: 0, network_points: 1, ..planned };
+        let setup = Setup { accelerator: AcceleratorName { kind: "cmcd".into(), steps: 2 }, ..setup };
+        assert_eq!([0, 1].map(|n| points(&found, &setup, Some(&fit), n)), [0, 3]);
     }
 }

@@ -18,7 +18,7 @@ pub struct About {
     pub reference: String,
     /// The accelerator's kind.
     pub accelerator: String,
-    /// K.
+    /// K; 0 where a run is yet to choose it.
     pub steps: usize,
     /// Points at which one journey of a pair asks a network, by the paper's count: K + 1 for a controlled diffusion,
     /// 1 for a flow. None where a learned path counts for itself.
@@ -35,7 +35,7 @@ impl About {
     /// K: as planned, or of what was chosen.
     fn steps_of(&self, run: &Run) -> usize {
         let choice = run.fit_report().is_some_and(|report| report.choice.is_some());
-        if choice { run.sampler().accelerator.steps() } else { self.steps }
+        if choice || self.steps == 0 { run.sampler().accelerator.steps() } else { self.steps }
     }
 }
 

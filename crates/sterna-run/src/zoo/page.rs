@@ -77,8 +77,8 @@ fn part(results: &Results) -> String {
     let right = results.all().filter(|cell| !cell.hidden && !cell.aside && cell.is_right()).count();
     let mut out = format!(
         "\n## The zoo\n\nTargets of which the truth is known, each with several seeds, run as a user would run them: with the defaults, or with \
-         what the case says, and ended after {EVALUATIONS} evaluations at the latest. A result is *wrong* if log Z, or a mean or a quantile that is known \
-         exactly, is more than four of its standard errors off, or if its draws are worth fewer than 100; a target without a law, or one that \
+         what the case says, and told to end at {EVALUATIONS} evaluations, which is looked at now and then, and not while a round of tuning \
+         lasts: some runs take more. A result is *wrong* if log Z, or a mean or a quantile that is known exactly, is more than four of its standard errors off, or if its draws are worth fewer than 100; a target without a law, or one that \
          lies, has no right result. `sterna zoo --out docs` makes this page (`--seeds`, `--only`, `--jobs`; it goes on where it stopped, \
          `--again` runs all anew, and `--keep` leaves what each run had).\n\n\
          | | |\n|---|---|\n\

@@ -166,8 +166,8 @@ fn a_trial_chooses_the_network() {
     assert!(whole.0 == cut.0, "weights differ");
     assert_eq!(whole.1, cut.1);
     assert_eq!(whole.1.steps, 600);
-    // Both trials are paid for: 2 · 100 + 600 steps of 32 journeys there and back, 3 points each.
-    assert_eq!(whole.1.target_evaluations, 800 * 64 * 3);
+    // Both trials are paid for: 2 · 100 + 600 steps of 32 journeys there and back, 3 points each; and one look at 2,048 of them.
+    assert_eq!(whole.1.target_evaluations, 800 * 64 * 3 + 2048 * 2 * 3);
     let stored: sterna_neural::weights::Stored<sterna_neural::CmcdDescription> =
         sterna_neural::weights::from_bytes(whole.0, "a trial").unwrap();
     let chosen = &stored.description.drift;

@@ -14,14 +14,6 @@ pub(super) fn specimens() -> Vec<Specimen> {
             |x| (2.0 * x).sin(),
             |x| 2.0 * (2.0 * x).cos(),
         ),
-        ridge(
-            "cubic-ridge",
-            "x₀ ~ N(0, 1.5), x₁ ~ N(x₀³/4, 0.2)",
-            1.5,
-            0.2,
-            |x| 0.25 * x.powi(3),
-            |x| 0.75 * x * x,
-        ),
         bananas(),
         volcano(),
         spiral(),
@@ -36,21 +28,12 @@ pub(super) fn specimens() -> Vec<Specimen> {
         let known = of_first(&humps, thresholds);
         Specimen::new(name, Class::Aside, about, mixture(humps)).with_log_z(0.0).knowing(known)
     };
-    let thirty = vec![Hump::new(0.5, vec![0.0; 2], 3.0), Hump::new(0.5, vec![6.0; 2], 0.1)];
-    all.push(of("one-to-thirty", "½ N(0, 3) + ½ N(6, 0.1), d = 2", thirty, &[0.0, 5.9]));
     let bell = |weight: f64, at: f64, width: f64| Hump::new(weight, vec![at, 0.0, 0.0], width);
     let dumbbell = vec![bell(0.45, -4.0, 0.8), bell(0.1, 0.0, 1.2), bell(0.45, 4.0, 0.8)];
     all.push(of("dumbbell", "N(∓4, 0.8) with a bar between, d = 3", dumbbell, &[-3.0, 0.0]));
     let at = |weight: f64, at: f64, width: f64| Hump::new(weight, vec![at; 3], width);
     let spikes = vec![at(0.5, 0.0, 1.0), at(0.25, 0.9, 0.08), at(0.25, -0.7, 0.08)];
     all.push(of("two-spikes", "½ N(0, 1) + ¼ N(0.9, 0.08) + ¼ N(−0.7, 0.08), d = 3", spikes, &[-0.7, 0.9]));
-    let other = vec![at(0.4, 0.0, 1.5), at(0.3, -2.0, 0.1), at(0.3, 1.5, 0.2)];
-    all.push(of(
-        "spikes-apart",
-        "0.4 N(0, 1.5) + 0.3 N(−2, 0.1) + 0.3 N(1.5, 0.2), d = 3",
-        other,
-        &[-1.8, 1.4],
-    ));
     let beside = vec![Hump::new(0.8, vec![0.0; 2], 2.0), Hump::new(0.2, vec![3.0, -2.0], 0.1)];
     all.push(of("thin-beside", "0.8 N(0, 2) + 0.2 N((3, −2), 0.1), d = 2", beside, &[0.0, 2.9]));
     all.push(spike_in_cauchy());
@@ -83,7 +66,7 @@ fn aside(name: &'static str, about: &'static str, density: Density) -> Specimen 
 }
 
 /// x₁ along a curve of x₀.
-fn ridge(
+pub(super) fn ridge(
     name: &'static str,
     about: &'static str,
     wide: f64,

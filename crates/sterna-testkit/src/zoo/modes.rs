@@ -10,6 +10,8 @@ pub(super) fn specimens() -> Vec<Specimen> {
         three_widths(),
         spike_on_hill(),
         thin_apart(),
+        one_to_thirty(),
+        spikes_apart(),
         corners(),
         ring(),
         light(),
@@ -59,6 +61,18 @@ fn spike_on_hill() -> Specimen {
 fn thin_apart() -> Specimen {
     let humps = vec![Hump::new(0.5, vec![0.0; 4], 1.0), Hump::new(0.5, vec![4.0, 0.0, 0.0, 0.0], 0.15)];
     of_humps("thin-apart", "½ N(0, 1) + ½ N((4, 0, 0, 0), 0.15), d = 4", humps, &[0.0, 3.9])
+}
+
+fn one_to_thirty() -> Specimen {
+    let humps = vec![Hump::new(0.5, vec![0.0; 2], 3.0), Hump::new(0.5, vec![6.0; 2], 0.1)];
+    of_humps("one-to-thirty", "½ N(0, 3) + ½ N(6, 0.1), d = 2", humps, &[0.0, 5.9])
+}
+
+fn spikes_apart() -> Specimen {
+    let at = |weight: f64, at: f64, width: f64| Hump::new(weight, vec![at; 3], width);
+    let humps = vec![at(0.4, 0.0, 1.5), at(0.3, -2.0, 0.1), at(0.3, 1.5, 0.2)];
+    let about = "0.4 N(0, 1.5) + 0.3 N(−2, 0.1) + 0.3 N(1.5, 0.2), d = 3";
+    of_humps("spikes-apart", about, humps, &[-1.8, 1.4])
 }
 
 fn corners() -> Specimen {

@@ -1,10 +1,11 @@
 //! Bent densities, and those that are narrow in a direction that turns.
 
+use super::aside::ridge;
 use super::{Class, Density, Expectation, LN_2_PI, Specimen, integral};
 use crate::p_values::normal_cdf;
 
 pub(super) fn specimens() -> Vec<Specimen> {
-    vec![banana(), rosenbrock(), bent_chain(), circle(), shell(), needle()]
+    vec![banana(), rosenbrock(), bent_chain(), cubic(), circle(), shell(), needle()]
 }
 
 /// y − x² + 1 ~ N(0, w²) beside x ~ N(0, 1).
@@ -88,6 +89,12 @@ fn radial(dim: usize, radius: f64, width: f64) -> Density {
 fn of_radius(dim: i32, radius: f64, width: f64) -> f64 {
     let f = |r: f64| r.powi(dim - 1) * (-0.5 * ((r - radius) / width).powi(2)).exp();
     integral(f, (radius - 12.0 * width).max(0.0), radius + 12.0 * width, 4000).ln()
+}
+
+fn cubic() -> Specimen {
+    let about = "x₀ ~ N(0, 1.5), x₁ ~ N(x₀³/4, 0.2)";
+    let aside = ridge("cubic-ridge", about, 1.5, 0.2, |x| 0.25 * x.powi(3), |x| 0.75 * x * x);
+    Specimen { class: Class::Ridges, ..aside }
 }
 
 fn circle() -> Specimen {

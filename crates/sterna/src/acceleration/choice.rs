@@ -48,7 +48,7 @@ pub struct Candidate {
 /// let fit = Arc::new(FitAffine { full: false });
 /// let affine = Candidate { name: "affine".into(), fit, operations: 6.0 };
 /// let (candidates, trainees) = (vec![affine], Vec::new());
-/// let choose = Choose { path: path.clone(), candidates, trainees, evaluation: 100.0, seed: 1 };
+/// let choose = Choose { path: path.clone(), candidates, trainees, evaluation: 100.0, seed: 1, most_chains: None };
 /// let settings = Settings { chains: 4, collect: 500, iterations: 50_000, ..Settings::default() };
 /// let mut run = Run::accelerated(path, settings, Acceleration::Fitted(Arc::new(choose))).unwrap();
 /// run.complete().unwrap();
@@ -69,6 +69,8 @@ pub struct Choose {
     pub evaluation: f64,
     /// Of the judges' noise, for transports that have some.
     pub seed: u64,
+    /// Chains that there may be at most once transports carry their swaps; none where their number is to stay.
+    pub most_chains: Option<usize>,
 }
 
 /// What was weighed, and what was chosen.
@@ -88,6 +90,8 @@ pub struct Choice {
     pub reason: Option<String>,
     /// Whether chains have moved to where the chosen transports are rejected equally often, and where they were before.
     pub moved: Option<Moved>,
+    /// What plain swaps cost and brought as it was made.
+    pub prospect: Prospect,
 }
 
 /// A way to carry swaps, weighed.
@@ -111,6 +115,13 @@ pub struct Weighed {
     pub gain: f64,
     /// Why it could not be had.
     pub refused: Option<String>,
+}
+
+impl Weighed {
+    /// What a journey costs, in evaluations of the target that are worth so many multiply-adds each.
+    fn journey(&self, evaluation: f64) -> f64 {
+        self.evaluations + self.operations / evaluation
+    }
 }
 
 /// What plain swaps are called.
@@ -165,7 +176,8 @@ impl Choose {
         let record = postcard::to_allocvec(&record).map_err(|e| BadState::Unreadable(e.to_string()))?;
         let made: Vec<_> = fits.into_iter().map(|(way, fitted)| (way, fitted.accelerator)).collect();
         let accelerator = self.mixture(&choice.of_pair, &made);
-        let report = FitReport { pairs: choice.pairs(), choice: Some(choice), ..report };
+        let pairs = if choice.moved.is_some() { Vec::new() } else { choice.pairs() };
+        let report = FitReport { pairs, choice: Some(choice), ..report };
         Ok(Fitted { accelerator, path: None, record: record.into(), report })
     }
 

@@ -19,6 +19,10 @@ const WEIGHTY: f64 = 5.0;
 const ENOUGH_TO_TELL: usize = 30;
 const TOO_MANY_ALONE: f64 = 0.5;
 
+/// Optima that have a say where there are too many to be known, at least; and powers of evidence that are tried for it.
+const FEW_HAVE_A_SAY: usize = 12;
+const TEMPERINGS: u32 = 20;
+
 /// Looks at soundings, each after climbs that found something new.
 const MOST_LOOKS: usize = 4;
 
@@ -204,10 +208,27 @@ impl Found {
         arrived >= ENOUGH_TO_TELL && alone as f64 > TOO_MANY_ALONE * arrived as f64
     }
 
-    /// All optima that matter as one normal.
+    /// All optima that matter as one normal, which none of many more that are not known should lie outside of. Where the evidence of
+    /// a few outweighs all others', it says next to nothing of how the mass lies in many coordinates: powers of it, closer to one,
+    /// let as many have a say as there are coordinates.
     pub(crate) fn as_one(&self) -> Result<Mixture> {
         let matter: Vec<&Optimum> = self.that_matter().collect();
-        let all = Mixture::of_optima(&matter)?;
+        let dim = matter.first().map_or(0, |o| o.mean.len());
+        let wanted = (dim.max(FEW_HAVE_A_SAY) as f64).min(0.5 * matter.len() as f64);
+        let tempered = |power: f64| {
+            let mut weights: Vec<f64> = matter.iter().map(|o| power * o.log_evidence).collect();
+            shares(&mut weights);
+            weights
+        };
+        let enough = |weights: &Vec<f64>| 1.0 / weights.iter().map(|w| w * w).sum::<f64>() >= wanted;
+        let powers = (0..TEMPERINGS).map(|k| 1.0 - f64::from(k) / f64::from(TEMPERINGS));
+        let weights = powers.map(tempered).find(enough).unwrap_or_else(|| tempered(0.0));
+        let component = |(o, weight): (&&Optimum, f64)| Component {
+            weight: weight.max(f64::MIN_POSITIVE),
+            mean: o.mean.clone(),
+            shape: o.shape.clone().widened(1.1),
+        };
+        let all = Mixture::new(matter.iter().zip(weights).map(component).collect())?;
         Mixture::normal(all.mean(), all.whole_shape())
     }
 

@@ -172,13 +172,13 @@ pub(crate) fn of_either(a: Vec<(f64, usize)>, b: Vec<(f64, usize)>, most: usize)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::optima::find_optima;
     use super::*;
     use crate::{Evaluation, Result, Target};
 
     /// A mixture as a target.
-    struct Known(Mixture);
+    pub(in crate::fitted) struct Known(pub Mixture);
 
     impl Target for Known {
         fn dim(&self) -> usize {

@@ -5,10 +5,12 @@ use super::reference::{FIRST_BEYOND, FIRST_CHAINS, FIRST_CHAINS_UNFITTED, Fitted
 use super::{Run, Stage};
 use crate::acceleration::CollectRecord;
 use crate::fitted::{
-    Found, Further, Mixture, Optimum, Shape, Soundings, Starts, broaden, find_optima, of_either, widen,
+    Covariance, Ends, Found, Further, Mixture, Optimum, Place, Shape, Soundings, Starts, broaden,
+    find_optima, of_either, places, widen,
 };
 use crate::schedule::Schedule;
-use crate::{Batch, Error, Result};
+use crate::streams::Phase;
+use crate::{Batch, Error, Result, Streams};
 
 /// Why climbs go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +42,32 @@ const LEFT_OUT: f64 = 5.0;
 const CLIMBS_LEFT_OUT: usize = 2;
 const MOST_LOOKED_AT: usize = 8000;
 
+/// Share of all evaluations that a look at the ends of the law may take.
+const AT_ENDS: f64 = 0.06;
+
 /// Share of all evaluations at draws of the anchor, in so many dimensions at most: in more, no place is come upon by chance.
 const SOUNDINGS: f64 = 0.05;
 const MOST_SOUNDED: usize = 8;
-/// And so many at least, or 100 · 2^d, within three rounds: a mode that takes up one part in a thousand of where the anchor is will
-/// hardly stay unseen.
-const LEAST_SOUNDINGS: u64 = 1500;
+/// And so many at least within three rounds, by the number of coordinates: a mode so many times narrower than the whole, wherever it lies, is
+/// felt in a share of all directions and distances that falls with the power d. Two thousand come upon one of a thirtieth in two coordinates,
+/// six thousand upon one of a seventh in four; in more than five, no number that a run can afford comes upon a narrow one.
+fn least_soundings(dim: usize) -> u64 {
+    match dim {
+        ..=3 => 512 << dim,
+        4 | 5 => 6144,
+        _ => 1500,
+    }
+}
+/// Where evaluations are limited, no more than one part in so many of those that tuning may take.
+const PART_SOUNDED: u64 = 4;
+/// One in so many is a draw of the anchor. The others lie around the reference, so many times as far out as its draws, as many at every scale
+/// between these: nearer the chains are, and farther out climbs begin.
+const ANCHORED: usize = 4;
+const AROUND: [f64; 2] = [1.5, 4.0];
 /// Number of the first such draws.
 const AFTER_FIRST: u64 = 16;
+/// Climbs to places that stood out while the run was tuned, by each measure of that.
+const CLIMBS_TO_STANDOUTS: usize = 2;
 
 impl Run {
     /// Climbs, and the first reference from what they find.
@@ -107,8 +127,8 @@ impl Run {
     pub(super) fn climb_further(&mut self, seen: &RoundDraws, wanted: Wanted) -> Result<bool> {
         let covariance = self.covariance();
         let before = self.asked().target;
-        let soundings = if wanted == Wanted::Missed { self.sound_further()? } else { Soundings::default() };
-        let Some(further) = self.further_starts(seen, wanted, soundings) else { return Ok(false) };
+        let sounded = if wanted == Wanted::Missed { self.sound_further()? } else { Vec::new() };
+        let Some(further) = self.further_starts(seen, wanted, sounded) else { return Ok(false) };
         let Some(reference) = &mut self.reference else { return Ok(false) };
         let (state, target) = (&mut reference.state, reference.ground.target());
         let Some(mixture) = state.mixture.clone() else { return Ok(false) };
@@ -144,34 +164,77 @@ impl Run {
         Ok(!new.is_empty())
     }
 
-    /// Further draws of the anchor: a share of all evaluations, where coordinates are so few that draws can come upon something.
-    fn sound_further(&mut self) -> Result<Soundings> {
+    /// Normals where the law goes on beyond all draws, as along a ridge that grows thin: no move may get there, and the reference
+    /// then does. Those ends come first that draws reach least into.
+    pub(super) fn reach_out(&mut self, seen: &RoundDraws) -> Result<()> {
+        let (spent, kind, bounded) = (self.asked().target, self.covariance(), self.is_bounded());
+        let Some(Fitted { ground, state, .. }) = &self.reference else { return Ok(()) };
+        let several = |mixture: &&Mixture| mixture.components().len() > 1;
+        let Some(mixture) = state.mixture.as_ref().filter(several) else { return Ok(()) };
+        let Some(log_z) = mixture.usual_gap(&seen.draws, &seen.log_density) else { return Ok(()) };
+        let target = ground.target();
+        if bounded || state.found.has_no_end() || !target.has_score() || kind != Covariance::Dense {
+            return Ok(());
+        }
+        let most = spent + (AT_ENDS * spent as f64) as u64;
+        let ends = Ends { target, mixture, points: seen.draws.iter_rows().collect() };
+        let mut grown = mixture.clone();
+        for end in ends.all() {
+            if self.asked().target > most {
+                break;
+            }
+            let Some(outwards) = ends.outwards(&end)? else { continue };
+            let room = Mixture::MOST.saturating_sub(grown.components().len());
+            for normal in outwards.left_out(&grown.with_rim(), log_z, kind).into_iter().take(room) {
+                grown = grown.with_component(normal)?;
+            }
+        }
+        if let Some(reference) = &mut self.reference {
+            reference.state.mixture = Some(grown);
+        }
+        Ok(())
+    }
+
+    /// Further draws of the anchor and points around the reference: a share of all evaluations, where coordinates are so few that these
+    /// can come upon something.
+    fn sound_further(&mut self) -> Result<Vec<Place>> {
         let share = (SOUNDINGS * self.asked().target as f64) as u64;
-        let Some(Fitted { ground, state, .. }) = &mut self.reference else { return Ok(Soundings::default()) };
+        let allowed = self.most_of_tuning().map_or(u64::MAX, |most| most / PART_SOUNDED);
+        let Some(Fitted { ground, state, .. }) = &mut self.reference else { return Ok(Vec::new()) };
         let (round, dim) = (state.barriers.len() as u64, ground.target().dim());
-        let least = (100 << dim.min(8)).min(LEAST_SOUNDINGS) * (round + 1).min(3) / 3;
-        let count = share.max(least).saturating_sub(state.sounded) as usize;
+        let least = least_soundings(dim) * (round + 1).min(3) / 3;
+        let count = share.max(least).min(allowed).saturating_sub(state.sounded) as usize;
         let anchored = self.settings.fit.as_ref().is_some_and(|fit| fit.anchor);
         if count == 0 || !anchored || dim > MOST_SOUNDED {
-            return Ok(Soundings::default());
+            return Ok(Vec::new());
         }
         state.sounded += count as u64;
         let (mean, deviation) = &state.anchor;
-        let number = AFTER_FIRST + round;
-        let law = Starts { mean, deviation };
-        Soundings::default().and_draws(ground.target(), law, &self.ladder.sampler.streams, number, count)
+        let (law, number) = (Starts { mean, deviation }, AFTER_FIRST + 2 * round);
+        let (target, streams) = (ground.target(), &self.ladder.sampler.streams);
+        let around = if state.mixture.is_some() { count - count.div_ceil(ANCHORED) } else { 0 };
+        let sounded = Soundings::default().and_draws(target, law, streams, number, count - around)?;
+        let mut all = sounded.into_places();
+        if let Some(mixture) = &state.mixture {
+            all.extend(places(target, around_reference(mixture, streams, number + 1, around))?);
+        }
+        Ok(all)
     }
 
     /// Where further climbs start, if there is reason for some and enough has been spent otherwise.
-    fn further_starts(&self, seen: &RoundDraws, wanted: Wanted, soundings: Soundings) -> Option<Further> {
-        let state = &self.reference.as_ref()?.state;
+    fn further_starts(&self, seen: &RoundDraws, wanted: Wanted, sounded: Vec<Place>) -> Option<Further> {
+        let Fitted { state, standouts, .. } = self.reference.as_ref()?;
         let (found, mixture) = (&state.found, state.mixture.as_ref()?);
         if found.has_no_end() {
             return None;
         }
         let mut points = match wanted {
-            Wanted::Missed => self.left_out(seen, mixture, soundings),
+            Wanted::Missed => self.left_out(seen, mixture, sounded),
             Wanted::Confirmed => Vec::new(),
+        };
+        let narrow = match standouts {
+            Some(standouts) if wanted == Wanted::Confirmed => standouts.to_climb_from(CLIMBS_TO_STANDOUTS),
+            _ => Vec::new(),
         };
         let mut others = 0;
         let missed = found.may_have_missed(20, 8);
@@ -185,17 +248,16 @@ impl Run {
             let stride = hot.len().div_ceil(from_hot.max(1)).max(1);
             points.extend(hot.into_iter().step_by(stride).take(from_hot));
         }
-        (points.len() + others > 0).then_some(Further { points, others, ..Further::default() })
+        (points.len() + narrow.len() + others > 0).then_some(Further { points, narrow, others })
     }
 
     /// What the reference leaves out: a draw of the target that stands out, and points of other chains where the density is too
     /// high for it.
-    fn left_out(&self, seen: &RoundDraws, mixture: &Mixture, soundings: Soundings) -> Vec<Vec<f64>> {
+    fn left_out(&self, seen: &RoundDraws, mixture: &Mixture, sounded: Vec<Place>) -> Vec<Vec<f64>> {
         let of_target = mixture.uncovered(&seen.draws, &seen.log_density);
         let mut points: Vec<Vec<f64>> = of_target.map(|i| seen.draws.row(i).to_vec()).into_iter().collect();
         let Some(usual) = mixture.usual_gap(&seen.draws, &seen.log_density) else { return points };
         let (mut others, mut heights) = self.points_of_others();
-        let sounded = soundings.into_places();
         if let Some(reference) = &self.reference {
             reference.hear(&sounded);
         }
@@ -239,6 +301,22 @@ impl Run {
         };
         chains.flat_map(of_chain).collect()
     }
+}
+
+/// Points around a mixture, as many at every scale: something that is so many times narrower than far away is come upon as often
+/// wherever between them it lies.
+fn around_reference(mixture: &Mixture, streams: &Streams, number: u64, count: usize) -> Vec<Vec<f64>> {
+    let (mean, shape) = (mixture.mean(), mixture.whole_shape());
+    let mut z = Batch::zeros(count, mean.len());
+    streams.normals(Phase::Start, number, &(0..count as u32).collect::<Vec<_>>(), &mut z);
+    let point = |(i, z): (usize, &[f64])| {
+        let far = AROUND[0] * (AROUND[1] / AROUND[0]).powf((i as f64 + 0.5) / count as f64);
+        let mut x: Vec<f64> = z.iter().map(|z| far * z).collect();
+        shape.apply(&mut x);
+        x.iter_mut().zip(&mean).for_each(|(x, mean)| *x += mean);
+        x
+    };
+    z.iter_rows().enumerate().map(point).collect()
 }
 
 /// Standard deviations of an anchor that all optima lie within, broader than these together.

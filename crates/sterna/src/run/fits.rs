@@ -1,11 +1,12 @@
 //! A run fits an accelerator: samples go to the fit, the path may change to a learned one, and back if that does worse.
 
-use super::ladder::Barrier;
+use super::among::{read, written};
+use super::ladder::{Barrier, Ladder, Shard};
 use super::progress::Asked;
-use super::{Criterion, Run, Stage};
+use super::{Criterion, Run, Settings, Stage};
 use crate::Result;
 use crate::acceleration::{
-    Acceleration, Attempt, CollectRecord, Collected, Fitted, Fitting, PairReport, Prospect,
+    Acceleration, Attempt, Choice, CollectRecord, Collected, Fitted, Fitting, PairReport, Prospect,
 };
 use crate::accelerators::Identity;
 use crate::estimates::{bulk_draws, round_trip_rate};
@@ -30,12 +31,42 @@ pub(super) struct Fits {
     pub path_record: Option<Arc<[u8]>>,
     /// Plain swaps before the first one; while that stage lasts, what had been counted when it began.
     pub plain: Option<PlainStage>,
+    /// Where tuning has left the run, while it is open whether anything comes of fits that may choose plain swaps.
+    pub before: Option<AsTuned>,
+}
+
+/// The ladders as tuning has left them.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct AsTuned {
+    iteration: u64,
+    barrier: Barrier,
+    /// As they save themselves.
+    shards: Vec<u8>,
+}
+
+impl AsTuned {
+    /// Whether it may belong to a run that has come so far: a file may claim anything.
+    pub fn is_sound(&self, iteration: u64, shards_are: impl Fn(&[Shard]) -> bool) -> bool {
+        let shards: Result<Vec<Shard>> = read(&self.shards);
+        self.iteration <= iteration
+            && self.barrier.local.len() == self.barrier.schedule.chains()
+            && shards.is_ok_and(|shards| shards_are(&shards))
+    }
 }
 
 /// Round trips that make a count of them trustworthy.
 const ENOUGH: u64 = 20;
 /// Swaps of a pair that show how often it is rejected.
 const ENOUGH_SWAPS: u64 = 100;
+/// Iterations of burn-in that is looked at: in either half each pair on the way to the target has so many, of all ladders together. It is
+/// proposed in every second one.
+pub(super) fn watched_burn_in(settings: &Settings) -> u64 {
+    settings.burn_in.max(4 * ENOUGH_SWAPS.div_ceil(settings.ensembles as u64) + 2)
+}
+
+fn are_enough(swaps: &[u64]) -> bool {
+    swaps.iter().all(|&n| n >= ENOUGH_SWAPS)
+}
 
 /// Plain swaps on the tuned ladder, as the first samples for a fit were collected: what an accelerator is
 /// held against.
@@ -93,6 +124,28 @@ impl Run {
         });
     }
 
+    /// Keeps the ladders as they are, where fits may come to nothing.
+    pub(super) fn keep_as_tuned(&mut self) {
+        if self.looks_again_at_fits() {
+            let shards = written(&self.ladder.shards).expect("memory takes what is written");
+            let (iteration, barrier) = (self.progress.iteration, self.ladder.barrier.clone());
+            self.fits.before = Some(AsTuned { iteration, barrier, shards });
+        }
+    }
+
+    /// Swaps stay plain: the run goes on from where tuning has left it, with the bits of one that has tried nothing.
+    fn go_on_as_tuned(&mut self) -> Result<()> {
+        let (Some(before), Some(plain)) = (self.fits.before.take(), &self.fits.plain) else { return Ok(()) };
+        self.ladder.sampler.schedule = plain.schedule.clone();
+        self.ladder.sampler.explorer =
+            self.settings.restore_explorer(&plain.explorer, plain.schedule.chains(), self.ladder.dim())?;
+        self.ladder.barrier = before.barrier;
+        let shards = read(&before.shards)?;
+        self.ladder.shards = Ladder::share_out(shards, self.settings.ensembles, &*self.ladder.exchange);
+        self.progress.iteration = before.iteration;
+        Ok(())
+    }
+
     /// What plain swaps cost and brought in this stage.
     fn prospect(&self, rejection_rates: Vec<f64>, schedule: &[f64], effective: Option<f64>) -> Prospect {
         let (before, trips) = self.progress.before_stage;
@@ -148,7 +201,12 @@ impl Run {
                 false
             }
             Attempt::Leave(fitted) => {
-                (self.fits.fitted, self.fits.done) = (Some(*fitted), self.settings.fits);
+                // What an earlier round made stays.
+                match self.fits.done {
+                    0 => self.fits.fitted = Some(*fitted),
+                    _ => self.fits.before = None,
+                }
+                self.fits.done = self.settings.fits;
                 true
             }
         }
@@ -165,10 +223,7 @@ impl Run {
     pub(super) fn end_collecting(&mut self) -> Result<()> {
         let prospect = self.prospect_of_samples();
         if self.fits.done == 0 && self.leaves(&prospect) {
-            let chains = self.ladder.chains();
-            for shard in &mut self.ladder.shards {
-                shard.collecting = CollectRecord::new(shard.ensemble.copies(), chains);
-            }
+            self.go_on_as_tuned()?;
             self.fits.plain = None;
             self.enter_after_fit();
         } else if self.progress.stage_iterations >= self.fits.collect {
@@ -184,7 +239,7 @@ impl Run {
     fn follow_transport(&mut self, seen: Option<&[f64]>) -> Result<bool> {
         let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(false) };
         let Some(fitted) = &self.fits.fitted else { return Ok(false) };
-        if self.settings.criterion == Criterion::Fixed || self.settings.burn_in < 2 {
+        if self.settings.criterion == Criterion::Fixed {
             return Ok(false);
         }
         match fit.follow(fitted, &self.ladder.sampler.schedule, seen)? {
@@ -193,26 +248,42 @@ impl Run {
         }
     }
 
-    /// Chains elsewhere, and what was made for them there.
+    /// Chains elsewhere, maybe more or fewer of them, and what was made for them there.
     fn take_up(&mut self, schedule: Schedule, fitted: Fitted) -> Result<()> {
         self.ladder.sampler.accelerator = fitted.accelerator.clone();
         self.fits.fitted = Some(fitted);
-        self.ladder.move_chains(schedule)
+        if schedule.chains() == self.ladder.chains() {
+            return self.ladder.move_chains(schedule);
+        }
+        self.ladder.lay_out(self.ladder.sampler.path.clone(), schedule)?;
+        if let Some(plain) = self.fits.plain.as_ref().filter(|_| self.reference.is_some()) {
+            self.ladder.rest(plain.every, plain.alone);
+        }
+        self.hand_over_masses();
+        Ok(())
     }
 
     /// Halfway through burn-in: chains that have followed a transport move once more, by what was seen of its swaps.
     pub(super) fn follow_burn_in(&mut self) -> Result<()> {
-        let choice = self.fits.fitted.as_ref().and_then(|fitted| fitted.report.choice.as_ref());
-        if choice.is_none_or(|choice| choice.moved.is_none()) {
+        if self.choice().is_none_or(|choice| choice.moved.is_none()) {
             return Ok(());
         }
-        let chains = self.ladder.chains();
-        let seen = Counts::rejection_rates(self.ladder.tuning_counts(), chains);
-        let swaps = Counts::swaps(self.ladder.tuning_counts(), chains);
-        if swaps.iter().all(|&n| n >= ENOUGH_SWAPS) && self.follow_transport(Some(&seen))? {
+        let (mut seen, swaps) = self.seen_so_far();
+        let (first, beyond) = swaps.split_at(self.ladder.sampler.schedule.target());
+        if !are_enough(beyond) {
+            // That leg rests, and little was seen of it. With rates unknown it stays as it is.
+            seen[first.len()..].fill(f64::NAN);
+        }
+        if are_enough(first) && self.follow_transport(Some(&seen))? {
             self.ladder.clear_tuning(self.settings.round_iterations);
         }
         Ok(())
+    }
+
+    /// Rejection rate of each pair, and the swaps that it was seen in.
+    fn seen_so_far(&self) -> (Vec<f64>, Vec<u64>) {
+        let (counts, chains) = (self.ladder.tuning_counts(), self.ladder.chains());
+        (Counts::rejection_rates(counts.clone(), chains), Counts::swaps(counts, chains))
     }
 
     /// End of burn-in: swaps are plain on pairs where those of the fit were rejected more often than plain ones had been. Chains
@@ -220,14 +291,13 @@ impl Run {
     pub(super) fn look_again(&mut self) -> Result<bool> {
         let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(false) };
         let (Some(fitted), Some(plain)) = (&self.fits.fitted, &self.fits.plain) else { return Ok(false) };
-        let chains = self.ladder.chains();
         if !fit.looks_again() {
             return Ok(false);
         }
-        let seen = Counts::rejection_rates(self.ladder.tuning_counts(), chains);
-        let swaps = Counts::swaps(self.ladder.tuning_counts(), chains);
-        if plain.schedule != self.ladder.sampler.schedule {
-            let back = match swaps.iter().all(|&n| n >= ENOUGH_SWAPS) {
+        let (seen, swaps) = self.seen_so_far();
+        let (schedule, choice) = (&self.ladder.sampler.schedule, self.choice());
+        if choice.is_some_and(|choice| choice.moved.is_some()) {
+            let back = match are_enough(&swaps[..schedule.target()]) {
                 true => fit.go_back(fitted, &seen)?,
                 false => None,
             };
@@ -236,12 +306,20 @@ impl Run {
                 None => Ok(false),
             };
         }
+        let plain = match plain.schedule == *schedule {
+            true => &plain.rejection_rates,
+            // Chains had moved in an earlier round: where they have stayed since, plain swaps were judged.
+            false => match choice.and_then(|choice| choice.weighed.first()) {
+                Some(judged) if judged.rejection_rates.len() == seen.len() => &judged.rejection_rates,
+                _ => return Ok(false),
+            },
+        };
         let worse = |n: usize| {
             // Three standard errors of a number between 0 and 1 that is known from so many swaps.
             let unsure = 1.5 / (swaps[n].max(1) as f64).sqrt();
-            seen[n] > plain.rejection_rates[n] + unsure
+            seen[n] > plain[n] + unsure
         };
-        let worse: Vec<bool> = (0..chains - 1).map(worse).collect();
+        let worse: Vec<bool> = (0..seen.len()).map(worse).collect();
         if let Some(fitted) = fit.plain_on(fitted, &worse)? {
             self.ladder.sampler.accelerator = fitted.accelerator.clone();
             self.fits.fitted = Some(fitted);
@@ -249,8 +327,29 @@ impl Run {
         Ok(false)
     }
 
+    /// What was weighed and chosen, where something was.
+    fn choice(&self) -> Option<&Choice> {
+        self.fits.fitted.as_ref()?.report.choice.as_ref()
+    }
+
+    /// Whether a choice has fallen on a transport for some pair.
+    fn carries(&self) -> bool {
+        self.choice()
+            .is_some_and(|choice| choice.moved.is_some() || choice.of_pair.iter().any(|way| *way > 0))
+    }
+
+    /// Iterations of burn-in: where transports were chosen for what held-out samples promise, enough to see twice how often their swaps
+    /// are rejected.
+    pub(super) fn burn_in(&self) -> u64 {
+        if self.carries() { watched_burn_in(&self.settings) } else { self.settings.burn_in }
+    }
+
     /// Whether burn-in is recorded, so that it can be looked at.
     pub(super) fn watches_burn_in(&self) -> bool {
+        self.looks_again_at_fits() && self.carries()
+    }
+
+    fn looks_again_at_fits(&self) -> bool {
         matches!(&self.acceleration, Acceleration::Fitted(fit) if fit.looks_again())
     }
 
@@ -277,6 +376,7 @@ impl Run {
             round: self.fits.done,
             schedule: self.ladder.sampler.schedule.clone(),
             samples: CollectRecord::samples(shards.iter().map(|s| &s.collecting), chains, dim),
+            scores: CollectRecord::path_scores(shards.iter().map(|s| &s.collecting), chains, dim),
             local_barrier: self.ladder.barrier.local.clone(),
             local_variance,
             prospect,
@@ -302,8 +402,12 @@ impl Run {
         let Some(path) = path else {
             self.ladder.sampler.accelerator = accelerator;
             self.spread_chains()?;
+            self.follow_transport(None)?;
             if self.fits.done == self.settings.fits {
-                self.follow_transport(None)?;
+                match self.carries() {
+                    true => self.fits.before = None,
+                    false => self.go_on_as_tuned()?,
+                }
             }
             self.enter_after_fit();
             return Ok(());
@@ -385,5 +489,37 @@ impl Run {
             Some(reference) => reference.path(&self.settings),
             None => Ok(self.first_path.clone()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Legs;
+
+    /// However many ladders share the swaps, whatever rests, and whichever pairs come first.
+    #[test]
+    fn each_half_of_a_burn_in_that_is_watched_shows_enough_swaps() {
+        let ladders = [
+            Legs::new(5, 4),
+            Legs::new(7, 3).resting(9),
+            Legs::new(4, 1).resting(9),
+            Legs::new(4, 1).resting(9).with_no_idle_turns(2),
+        ];
+        for (ensembles, legs) in (1..=120).flat_map(|ensembles| ladders.map(|legs| (ensembles, legs))) {
+            let settings = Settings { ensembles, burn_in: 0, ..Settings::default() };
+            let all = watched_burn_in(&settings);
+            for (first, pair) in (1..10).flat_map(|first| (1..=legs.target()).map(move |pair| (first, pair)))
+            {
+                for half in [first..first + all / 2, first + all / 2..first + all] {
+                    let proposed = half.filter(|t| legs.pairs(*t).any(|other| other == pair)).count();
+                    assert!(are_enough(&[(ensembles * proposed) as u64]), "{ensembles}: {legs:?}, {pair}");
+                }
+            }
+        }
+        assert_eq!(
+            [1, 4].map(|n| watched_burn_in(&Settings { ensembles: n, burn_in: 0, ..Settings::default() })),
+            [402, 102]
+        );
     }
 }

@@ -254,6 +254,7 @@ impl Run {
         let settled = settled && (!self.climb_further(&seen, Wanted::Confirmed)? || plenty);
         if settled || last {
             self.look_outwards(&seen)?;
+            self.reach_out(&seen)?;
         }
         if let Some(reference) = self.reference.as_mut().filter(|_| !(settled || last)) {
             reference.broaden_anchor(round, barriers[1]);

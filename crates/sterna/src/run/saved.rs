@@ -4,7 +4,7 @@
 //! run has made of it: its progress and its shards as they are, explorers and fits as they save themselves.
 
 use super::by_engine::ByEngine;
-use super::fits::{Fits, PlainStage};
+use super::fits::{AsTuned, Fits, PlainStage, watched_burn_in};
 use super::ladder::{Barrier, Ladder, Shard};
 use super::progress::{Asked, Progress};
 use super::{Run, Settings, Stage, reference};
@@ -49,6 +49,7 @@ struct SavedFits<Samples> {
     /// Record and report of the last fit.
     fitted: Option<(Vec<u8>, FitReport)>,
     learned: Learned,
+    before: Option<AsTuned>,
 }
 
 /// Record of the last fit that brought a path.
@@ -164,6 +165,7 @@ impl Run {
             unsaid: Asked::default(),
             by_engine: ByEngine { replaced: state.engine_replaced, ..ByEngine::default() },
             last_look: None,
+            slowest: None,
             first_path: given,
             progress,
             fits,
@@ -217,6 +219,7 @@ impl Fits {
                 Some(record) if is_last(record) => Learned::Last,
                 Some(record) => Learned::Earlier(record.to_vec()),
             },
+            before: self.before.clone(),
         })
     }
 
@@ -251,6 +254,7 @@ impl Fits {
             fitted,
             path_record,
             plain: saved.plain,
+            before: saved.before,
         })
     }
 
@@ -290,7 +294,11 @@ impl State<Vec<Shard>, Collected> {
             return Err(BadState::OtherSettings.into());
         }
         let ladder = match settings.fit {
-            None => [&self.schedule, &self.barrier.schedule].iter().all(|s| s.chains() == settings.chains),
+            // Chains may have followed a transport; λ(β) was measured before.
+            None => {
+                let as_set = |schedule: &Schedule| schedule.chains() == settings.chains;
+                self.fits.done > 0 || (as_set(&self.schedule) && as_set(&self.barrier.schedule))
+            }
             Some(_) => self.reference.as_ref().is_some_and(|reference| reference.is_sound(dim)),
         };
         let sound = ladder
@@ -304,30 +312,16 @@ impl State<Vec<Shard>, Collected> {
     }
 
     fn shards_are_sound(&self, settings: &Settings, dim: usize) -> bool {
-        let (chains, mut copies, mut sound) = (self.schedule.chains(), 0, true);
         let samples = matches!(self.progress.stage, Stage::Sampling | Stage::Finished);
-        for shard in &self.shards {
-            let own = shard.ensemble.copies();
-            sound &= own > 0
-                && shard.ensemble.is_sound(copies, chains, dim)
-                && shard.tuning.is_sound(own, chains, dim)
-                && shard.collecting.is_sound(own, chains, dim)
-                && shard.warmup.is_sound(own, chains, dim)
-                && shard.sampling.is_some() == samples
-                && shard
-                    .sampling
-                    .as_ref()
-                    .is_none_or(|s| s.is_sound(own, chains, dim) && s.follows(&shard.ensemble));
-            copies += own;
-        }
-        sound && copies == settings.ensembles
+        are_sound(&self.shards, settings.ensembles, (self.schedule.chains(), dim), samples)
     }
 
     fn fits_are_sound(&self, settings: &Settings, dim: usize) -> bool {
         let (fits, chains, stage) = (&self.fits, self.schedule.chains(), self.progress.stage);
         let plain = fits.plain.as_ref().is_none_or(|plain| {
-            // A learned path may have another number of chains than a ladder from a fitted reference had.
-            let chains = if settings.fit.is_some() { plain.schedule.chains() } else { chains };
+            // A learned path may have another number of chains than a ladder from a fitted reference had, and so may chains that
+            // have followed a transport.
+            let chains = if settings.fit.is_some() { plain.schedule.chains() } else { settings.chains };
             let finished = fits.done > 0 || stage == Stage::Fitting;
             let wanted = if finished { (chains, chains - 1) } else { (0, 0) };
             let trips = self.shards.iter().map(|shard| shard.ensemble.round_trips());
@@ -338,7 +332,13 @@ impl State<Vec<Shard>, Collected> {
                 && settings.restore_explorer(&plain.explorer, chains, dim).is_ok()
                 && (plain.local_barriers.len(), plain.rejection_rates.len()) == wanted
         });
+        let before = fits.before.as_ref().is_none_or(|before| {
+            let chains = fits.plain.as_ref().map_or(0, |plain| plain.schedule.chains());
+            let are = |shards: &[Shard]| are_sound(shards, settings.ensembles, (chains, dim), false);
+            before.is_sound(self.progress.iteration, are)
+        });
         plain
+            && before
             && fits.done <= settings.fits
             && fits.under_way.is_some() == (stage == Stage::Fitting)
             && fits.under_way.as_ref().is_none_or(|(collected, _)| collected.is_sound(chains, dim))
@@ -356,11 +356,31 @@ impl State<Vec<Shard>, Collected> {
                 fits < settings.fits && done < self.fits.collect && self.fits.collect <= most
             }
             Stage::Fitting => fits < settings.fits,
-            Stage::BurnIn => done < settings.burn_in,
+            Stage::BurnIn => done < watched_burn_in(settings),
             Stage::Sampling => {
                 self.shards.iter().all(|s| s.sampling.as_ref().is_some_and(|s| s.counts.iterations == done))
             }
             Stage::Finished => true,
         }
     }
+}
+
+/// Whether these are all ladders, of so many chains in so many dimensions, with records of sampling or without.
+fn are_sound(shards: &[Shard], ensembles: usize, (chains, dim): (usize, usize), samples: bool) -> bool {
+    let (mut copies, mut sound) = (0, true);
+    for shard in shards {
+        let own = shard.ensemble.copies();
+        sound &= own > 0
+            && shard.ensemble.is_sound(copies, chains, dim)
+            && shard.tuning.is_sound(own, chains, dim)
+            && shard.collecting.is_sound(own, chains, dim)
+            && shard.warmup.is_sound(own, chains, dim)
+            && shard.sampling.is_some() == samples
+            && shard
+                .sampling
+                .as_ref()
+                .is_none_or(|s| s.is_sound(own, chains, dim) && s.follows(&shard.ensemble));
+        copies += own;
+    }
+    sound && copies == ensembles
 }

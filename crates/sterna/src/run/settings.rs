@@ -58,7 +58,7 @@ pub struct Settings {
     pub fits: usize,
     /// Whether a learned path that allows fewer round trips than plain swaps is given up.
     pub guard: bool,
-    /// Iterations before sampling, with everything frozen.
+    /// Iterations before sampling, with everything frozen; more where transports that were chosen are looked at again.
     pub burn_in: u64,
     /// Iterations of sampling.
     pub iterations: u64,

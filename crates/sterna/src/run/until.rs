@@ -5,6 +5,7 @@ use crate::acceleration::Prospect;
 use crate::estimates::{Series, bulk_draws, effective_draws, round_trip_rate, tail_draws};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// What a run is to reach. It ends when all of them are; looked at only after numbers of iterations that grow by an eighth,
 /// so that looking hardly bends the estimates.
@@ -58,6 +59,14 @@ pub enum StoppedBy {
     Evaluations,
     /// Whoever ran it had no more time.
     Time,
+}
+
+/// The coordinates that had the fewest effective draws when all were looked at, after `done` iterations.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slowest {
+    done: u64,
+    bulk: usize,
+    tail: usize,
 }
 
 impl Until {
@@ -140,7 +149,7 @@ impl Run {
     }
 
     /// Evaluations that tuning may take: half of all, so that some are left for draws.
-    fn most_of_tuning(&self) -> Option<u64> {
+    pub(super) fn most_of_tuning(&self) -> Option<u64> {
         self.settings.until.as_ref().and_then(|until| until.evaluations).map(|most| most / 2)
     }
 
@@ -158,7 +167,7 @@ impl Run {
     /// Why sampling ends now, if it does.
     pub(super) fn ends(&mut self, done: u64) -> Option<StoppedBy> {
         if let Some(until) = self.settings.until.clone().filter(|_| done > 0 && next_look(done - 1) == done) {
-            let reached = self.reached();
+            let reached = self.look(done, &until);
             self.last_look = Some((done, reached));
             if done >= self.fewest_iterations() && until.is_met(&reached) {
                 return Some(StoppedBy::Goals);
@@ -170,26 +179,50 @@ impl Run {
         (done == self.settings.iterations).then_some(StoppedBy::Iterations)
     }
 
+    /// How far sampling has come, for `until` to be met or not: where the coordinate that was slowest when all were last looked
+    /// at does not meet it, the others are spared, until there are twice as many iterations.
+    fn look(&mut self, done: u64, until: &Until) -> Reached {
+        let known = self.slowest.filter(|slowest| done < 2 * slowest.done);
+        let rough = known
+            .map(|slowest| self.reached_by(slowest.bulk..slowest.bulk + 1, slowest.tail..slowest.tail + 1).0);
+        if let Some(rough) = rough.filter(|rough| !until.is_met(rough)) {
+            return rough;
+        }
+        let all = 0..self.ladder.dim();
+        let (reached, [bulk, tail]) = self.reached_by(all.clone(), all);
+        self.slowest = Some(Slowest { done, bulk, tail });
+        reached
+    }
+
     /// How far sampling has come.
     ///
     /// # Panics
     /// If sampling has not begun.
     pub fn reached(&self) -> Reached {
+        let all = 0..self.ladder.dim();
+        self.reached_by(all.clone(), all).0
+    }
+
+    /// The same as far as these coordinates tell, and which of them has the fewest draws in its bulk and in its tails.
+    fn reached_by(&self, of_bulk: Range<usize>, of_tail: Range<usize>) -> (Reached, [usize; 2]) {
         let series = self.coordinate_series();
-        let fewest = |of: fn(&[&Series]) -> f64| {
+        let fewest = |of: fn(&[&Series]) -> f64, among: Range<usize>| {
             // A coordinate that never moves has no effective draws.
-            let each = series.iter().map(|ladders| of(ladders));
-            each.map(|ess| if ess.is_nan() { 0.0 } else { ess }).fold(f64::INFINITY, f64::min)
+            let each = among.map(|j| (j, of(&series[j])));
+            let each = each.map(|(j, ess)| (j, if ess.is_nan() { 0.0 } else { ess }));
+            each.fold((0, f64::INFINITY), |least, next| if next.1 < least.1 { next } else { least })
         };
+        let ((bulk_at, in_bulk), (tail_at, in_tail)) = (fewest(bulk, of_bulk), fewest(tail, of_tail));
         // A density that is the same everywhere says nothing.
         let heights: Vec<&Series> = self.records().flat_map(|record| &record.heights).collect();
         let of_heights = [bulk(&heights), tail(&heights)].into_iter().filter(|ess| !ess.is_nan());
-        Reached {
-            ess: fewest(bulk).min(self.worth_of_modes()),
-            tail_ess: of_heights.fold(fewest(tail), f64::min),
+        let reached = Reached {
+            ess: in_bulk.min(self.worth_of_modes()),
+            tail_ess: of_heights.fold(in_tail, f64::min),
             log_z_error: self.log_z().standard_error,
             evaluations: self.asked().target,
-        }
+        };
+        (reached, [bulk_at, tail_at])
     }
 
     /// n, where the share of each mode is known to a standard error of 1/(4√n): coordinates may mix well while modes do not.
@@ -205,8 +238,8 @@ impl Run {
         (0..count).map(of_mode).filter(|n| n.is_finite()).fold(f64::INFINITY, f64::min)
     }
 
-    /// How far sampling had come when it was last looked at, and after how many of its iterations that was. A run that
-    /// goes on knows it again from its next look.
+    /// How far sampling had come when it was last looked at, and after how many of its iterations that was: as far as its slowest
+    /// coordinate tells, where that was not enough. A run that goes on knows it again from its next look.
     pub fn last_look(&self) -> Option<(u64, Reached)> {
         self.last_look
     }

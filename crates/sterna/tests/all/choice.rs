@@ -1,11 +1,11 @@
 //! `auto`: what is chosen, that it follows from counts alone, and that a mixture of ways is each of them.
 
+mod back;
+mod learning;
+
 use crate::resume::{answers, on};
 use std::sync::Arc;
-use sterna::acceleration::{
-    Acceleration, Candidate, Choice, Choose, Collected, Fit, FitAffine, FitAtOnce, FitReport, Fitted,
-    Fitting, InSlices, Trainee,
-};
+use sterna::acceleration::{Acceleration, Candidate, Choice, Choose, Collected, Fit, FitAffine, FitAtOnce};
 use sterna::accelerator::{Accelerator, Crossing, Direction, Journey};
 use sterna::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity, InTurn, NoDrift, PerPair};
 use sterna::call::{Call, Scratch};
@@ -52,6 +52,11 @@ impl Target for Wells {
     }
 }
 
+fn wells_log_z() -> f64 {
+    let tau = std::f64::consts::TAU;
+    1.5 * (tau / PRECISION).ln() + (2.0 * WELL * tau.sqrt()).ln()
+}
+
 pub fn wells() -> Arc<dyn AnnealingPath> {
     geometric(Wells)
 }
@@ -76,7 +81,7 @@ fn affine(name: &str, full: bool) -> Candidate {
 
 pub fn choose(path: &Arc<dyn AnnealingPath>, evaluation: f64) -> Choose {
     let candidates = vec![affine("diagonal", false), affine("full", true)];
-    Choose { path: path.clone(), candidates, trainees: Vec::new(), evaluation, seed: 1 }
+    Choose { path: path.clone(), candidates, trainees: Vec::new(), evaluation, seed: 1, most_chains: None }
 }
 
 pub fn run_of(choose: Choose, settings: Settings) -> Run {
@@ -102,9 +107,7 @@ fn what_pays_is_chosen_and_what_does_not_is_left() {
     }
     assert_eq!((choice.weighed[0].evaluations, choice.weighed[1].evaluations), (0.0, 1.0));
     let results = run.results();
-    let tau = std::f64::consts::TAU;
-    let truth = 1.5 * (tau / PRECISION).ln() + (2.0 * WELL * tau.sqrt()).ln();
-    let off = results.log_z.bar - truth;
+    let off = results.log_z.bar - wells_log_z();
     assert!(off.abs() < 5.0 * results.log_z.standard_error, "{off}: {:?}", results.log_z);
     // Without the wells local moves bring the draws, and no round trip is needed.
     let (choice, _) = chosen(geometric(Normal::isotropic(4, 20.0)), 1000.0, settings());
@@ -134,10 +137,29 @@ fn where_there_is_nothing_to_gain_nothing_is_tried() {
     assert!(choice.reason.unwrap().contains("in 500 iterations"));
 }
 
-/// Kills at any place, threads and ranks change nothing.
+/// What was tried in vain leaves no trace but its cost: the run goes on from where tuning had left it.
 #[test]
-fn a_choice_has_the_same_bits_however_it_is_cut() {
-    let start = || run_of(choose(&geometric(Gmm::paper(3)), 300.0), settings());
+fn a_run_that_stays_plain_has_the_bits_of_plain_swaps() {
+    let (choice, run) = chosen(wells(), 1e-3, settings());
+    assert!(choice.reason.is_none() && choice.of_pair == [0; 4]);
+    let mut plain = Run::new(wells(), settings()).unwrap();
+    plain.complete().unwrap();
+    let (ours, theirs) = (run.results(), plain.results());
+    assert!(ours.evaluations > theirs.evaluations);
+    assert_eq!(format!("{:?}", ours.log_z), format!("{:?}", theirs.log_z));
+    assert_eq!((ours.schedule, ours.rejection_rates), (theirs.schedule, theirs.rejection_rates));
+    let draws = |run: &Run| format!("{:?}", run.records().map(|record| &record.draws).collect::<Vec<_>>());
+    assert!(draws(&run) == draws(&plain));
+    // However it is cut.
+    has_the_same_bits_however_it_is_cut(|| choose(&wells(), 1e-3), &[2]);
+}
+
+/// Kills at any place, threads and ranks change nothing; the stages that a run was seen in.
+fn has_the_same_bits_however_it_is_cut(
+    choose: impl Fn() -> Choose + Sync,
+    ranks: &[usize],
+) -> Vec<(Stage, u64, u64)> {
+    let start = || run_of(choose(), settings());
     let whole = {
         let mut run = start();
         run.complete().unwrap();
@@ -147,7 +169,7 @@ fn a_choice_has_the_same_bits_however_it_is_cut() {
     let mut stages = Vec::new();
     for (block, threads) in [(97, 2), (1, 5), (41, 1)].into_iter().cycle() {
         let (next, stage, found) = on(threads, || {
-            let choose = choose(&geometric(Gmm::paper(3)), 300.0);
+            let choose = choose();
             let acceleration = Acceleration::Fitted(Arc::new(choose.clone()));
             let mut run = Run::restore(choose.path, settings(), acceleration, &saved).unwrap();
             // Between any two judgements, too.
@@ -163,10 +185,7 @@ fn a_choice_has_the_same_bits_however_it_is_cut() {
             break;
         }
     }
-    for done in 0..3 {
-        assert!(stages.contains(&(Stage::Fitting, done, 4)), "{done}: {stages:?}");
-    }
-    for ranks in [2, 3] {
+    for &ranks in ranks {
         let all = Together::run(ranks, |exchange| {
             let mut run = start().among(exchange.clone()).unwrap();
             run.complete().unwrap();
@@ -175,6 +194,33 @@ fn a_choice_has_the_same_bits_however_it_is_cut() {
         });
         assert!(all[0].as_ref() == Some(&whole), "{ranks} ranks");
     }
+    stages
+}
+
+#[test]
+fn a_choice_has_the_same_bits_however_it_is_cut() {
+    let stages = has_the_same_bits_however_it_is_cut(|| choose(&geometric(Gmm::paper(3)), 300.0), &[2, 3]);
+    for done in 0..3 {
+        assert!(stages.contains(&(Stage::Fitting, done, 4)), "{done}: {stages:?}");
+    }
+}
+
+/// Where maps carry swaps well, fewer chains do; the law stays, and so do all bits however it is cut.
+#[test]
+fn as_many_chains_as_make_draws_cheapest() {
+    let resizing = || Choose { most_chains: Some(10), ..choose(&wells(), 1000.0) };
+    let mut run = run_of(resizing(), Settings { iterations: 6000, ..settings() });
+    run.complete().unwrap();
+    let choice = run.fit_report().unwrap().choice.clone().unwrap();
+    let (moved, now) = (choice.moved.as_ref().unwrap(), &run.sampler().schedule);
+    assert_eq!((&moved.to, moved.from.chains()), (now, 5));
+    assert!(now.chains() < 5 && choice.of_pair.len() == now.pairs(), "{choice:?}");
+    let results = run.results();
+    assert_eq!(results.rejection_rates.len(), now.pairs());
+    let off = results.log_z.bar - wells_log_z();
+    assert!(off.abs() < 5.0 * results.log_z.standard_error, "{off}: {:?}", results.log_z);
+    // Seven ranks share out rows of five ladders.
+    has_the_same_bits_however_it_is_cut(resizing, &[2, 7]);
 }
 
 /// Fits nothing that the next sample would know: a map that is far off.
@@ -347,154 +393,10 @@ fn chains_follow_what_carries_their_swaps() {
     let seen = run.rejection_rates_so_far();
     assert!(seen.iter().map(odds).sum::<f64>() < promised, "{seen:?} {choice:?}");
     let log_z = &run.results().log_z;
-    let truth =
-        1.5 * (std::f64::consts::TAU / PRECISION).ln() + (2.0 * WELL * std::f64::consts::TAU.sqrt()).ln();
-    assert!((log_z.bar - truth).abs() < 5.0 * log_z.standard_error, "{log_z:?}");
+    assert!((log_z.bar - wells_log_z()).abs() < 5.0 * log_z.standard_error, "{log_z:?}");
 
     let (choice, run) = lopsided(true);
     assert!(choice.moved.is_none() && choice.of_pair.contains(&1), "{choice:?}");
     assert_eq!(run.sampler().schedule, run.plain_stage().unwrap().schedule);
     assert!(run.rejection_rates_so_far().iter().all(|r| *r < 0.95));
-}
-
-/// Learns the map between the narrow coordinates, step by step: after n steps a share n/(n + 100) of its logarithm.
-#[derive(Clone, Copy)]
-struct Learner {
-    steps: u64,
-}
-
-struct Learning {
-    learner: Learner,
-    before: u64,
-    done: u64,
-    betas: Vec<f64>,
-}
-
-impl Learner {
-    fn learned(betas: &[f64], steps: u64) -> Result<Fitted> {
-        let share = steps as f64 / (steps as f64 + 100.0);
-        let variance = |beta: f64| (1.0 + beta * PRECISION).powf(-share);
-        let of_chain =
-            |&beta: &f64| (vec![0.0; 4], vec![variance(beta), variance(beta), variance(beta), 1.0]);
-        let moments = betas.iter().map(of_chain).collect();
-        let affine = Affine::diagonal(betas.to_vec(), moments)?;
-        let record = postcard::to_allocvec(&(steps, betas)).unwrap().into();
-        let report = FitReport { steps, losses: vec![1.0 - share], ..FitReport::default() };
-        Ok(Fitted {
-            accelerator: Arc::new(FlowAccelerator::new(Arc::new(affine))),
-            path: None,
-            record,
-            report,
-        })
-    }
-}
-
-impl InSlices for Learner {
-    fn slice(&self, steps: u64) -> Result<Arc<dyn Fit>> {
-        Ok(Arc::new(Self { steps }))
-    }
-
-    fn on(&self, _: &Arc<dyn AnnealingPath>) -> Arc<dyn InSlices> {
-        Arc::new(*self)
-    }
-}
-
-impl Fit for Learner {
-    fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
-        let before = earlier.map_or(0, |earlier| {
-            let (steps, _): (u64, Vec<f64>) = postcard::from_bytes(&earlier.record).unwrap();
-            steps
-        });
-        let betas = collected.schedule.betas().to_vec();
-        Ok(Box::new(Learning { learner: *self, before, done: 0, betas }))
-    }
-
-    fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
-        let (steps, betas): (u64, Vec<f64>) = postcard::from_bytes(record).unwrap();
-        Ok(Fitted { report: FitReport::default(), ..Self::learned(&betas, steps)? })
-    }
-}
-
-impl Fitting for Learning {
-    fn progress(&self) -> (u64, u64) {
-        (self.done, self.learner.steps)
-    }
-
-    fn advance(&mut self, most: u64) -> Result<()> {
-        self.done += most.min(self.learner.steps - self.done);
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<Fitted> {
-        let fitted = Learner::learned(&self.betas, self.before + self.done)?;
-        let report = FitReport { steps: self.done, ..fitted.report };
-        Ok(Fitted { report, ..fitted })
-    }
-
-    fn save(&self) -> Result<Vec<u8>> {
-        Ok(self.done.to_le_bytes().to_vec())
-    }
-
-    fn restore(&mut self, saved: &[u8]) -> Result<()> {
-        self.done = u64::from_le_bytes(saved.try_into().unwrap());
-        Ok(())
-    }
-}
-
-/// One that is to be trained, a step of which costs so many evaluations.
-fn learning(step: f64) -> Choose {
-    let path = wells();
-    let training = Arc::new(Learner { steps: 0 });
-    let (name, evaluations) = ("learner".into(), 1.0);
-    let trainee = Trainee { name, training, operations: 1.0, evaluations, step: (0.0, step), first: 64 };
-    Choose { candidates: Vec::new(), trainees: vec![trainee], ..choose(&path, 1000.0) }
-}
-
-/// The cheaper a step beside the run, the more of them; where even hope does not cover the first, none.
-#[test]
-fn training_goes_on_as_long_as_it_pays() {
-    let mut steps = Vec::new();
-    for step in [1e-2, 5.0, 50.0, 1e6] {
-        let mut run = run_of(learning(step), settings());
-        run.complete().unwrap();
-        let report = run.fit_report().unwrap();
-        let choice = report.choice.as_ref().unwrap();
-        assert_eq!(choice.weighed[1].trained, report.steps);
-        steps.push(report.steps);
-        if step == 1e6 {
-            assert!(choice.weighed[1].refused.as_ref().unwrap().contains("does not cover"), "{choice:?}");
-        }
-        if step == 1e-2 {
-            assert!(choice.of_pair.iter().all(|way| *way == 1), "{choice:?}");
-        }
-    }
-    assert!(steps.is_sorted_by(|a, b| a >= b) && steps[0] > steps[1] && steps[1] >= 64, "{steps:?}");
-    assert_eq!(steps[3], 0);
-}
-
-#[test]
-fn training_has_the_same_bits_however_it_is_cut() {
-    let whole = {
-        let mut run = run_of(learning(1.0), settings());
-        run.complete().unwrap();
-        answers(&run)
-    };
-    let mut saved = run_of(learning(1.0), settings()).save().unwrap();
-    let mut slices = 0;
-    for (block, threads) in [(201, 2), (3, 5), (29, 1)].into_iter().cycle() {
-        let (next, found) = on(threads, || {
-            let choose = learning(1.0);
-            let acceleration = Acceleration::Fitted(Arc::new(choose.clone()));
-            let mut run = Run::restore(choose.path, settings(), acceleration, &saved).unwrap();
-            run.advance(block).unwrap();
-            slices += usize::from(run.progress().0 == Stage::Fitting);
-            (run.save().unwrap(), (run.progress().0 == Stage::Finished).then(|| answers(&run)))
-        });
-        saved = next;
-        if let Some(found) = found {
-            assert!(found == whole);
-            break;
-        }
-    }
-    assert!(slices > 5, "{slices}");
 }

@@ -247,3 +247,32 @@ fn a_density_that_is_nowhere_is_an_error() {
     let mut run = Run::from_anchor(ground, Settings::fitted(), Acceleration::None).unwrap();
     assert!(run.complete().is_err());
 }
+
+/// Looking at the coordinate that was slowest first ends a run where looking at all of them would, and not at an earlier look.
+#[test]
+fn the_slowest_coordinate_ends_a_run_where_all_would() {
+    let wide = |j: usize| 1.0 + j as f64;
+    let path =
+        || Arc::new(Geometric::from_standard_normal(Normal::new(vec![0.0; 6], (0..6).map(wide).collect())));
+    for seed in 0..6 {
+        let until = Until { ess: Some(250.0), log_z_error: None, evaluations: None };
+        let settings = Settings { seed, chains: 4, rounds: 3, iterations: 100_000, ..Settings::default() };
+        let mut run = Run::new(path(), Settings { until: Some(until), ..settings.clone() }).unwrap();
+        run.complete().unwrap();
+        let ended = run.results().iterations;
+        assert_eq!(run.stopped_by(), Some(StoppedBy::Goals));
+        // Every look is one of all coordinates here.
+        let met = |iterations: u64| {
+            let mut whole = Run::new(path(), Settings { iterations, ..settings.clone() }).unwrap();
+            whole.complete().unwrap();
+            let reached = whole.reached();
+            reached.ess >= 250.0 && reached.tail_ess >= 250.0
+        };
+        let mut looks = vec![48_u64];
+        while *looks.last().unwrap() < ended {
+            looks.push(looks.last().unwrap() + looks.last().unwrap() / 8);
+        }
+        let first = looks.iter().copied().find(|&look| met(look));
+        assert_eq!(first, Some(ended), "seed {seed}");
+    }
+}

@@ -35,9 +35,7 @@ fn fit(
     let training = Training { steps, batch: 64, learning_rate: 5e-3, ..Training::default() };
     let hidden = Hidden::new(1, 16);
     match kind {
-        Kind::Flow => {
-            Arc::new(TrainFlow::new(path, recorded, FlowSize { layers: 4, hidden }, training).unwrap())
-        }
+        Kind::Flow => Arc::new(TrainFlow::new(path, recorded, FlowSize::new(4, hidden), training).unwrap()),
         Kind::Cmcd => Arc::new(TrainCmcd::new(path, recorded, CmcdSize::new(2, hidden), training).unwrap()),
         Kind::Diffusion => {
             let integrator = Integrator::Exponential;
@@ -206,7 +204,7 @@ fn a_flow_from_a_fitted_reference_lifts_round_trips() {
         |collect| Settings { collect, iterations: 4000, fit: Some(one.clone()), ..self::settings(true) };
     let mut plain = Run::from_anchor(ground(), settings(400), Acceleration::None).unwrap();
     plain.complete().unwrap();
-    let (size, recorded) = (FlowSize { layers: 6, hidden: Hidden::new(1, 32) }, Arc::new(funnel()));
+    let (size, recorded) = (FlowSize::new(6, Hidden::new(1, 32)), Arc::new(funnel()));
     let training = Training { steps: 800, batch: 128, learning_rate: 3e-3, ..Training::default() };
     let fit = Arc::new(TrainFlow::new(ground(), recorded, size, training).unwrap());
     let mut carried = Run::from_anchor(ground(), settings(2000), Acceleration::Fitted(fit)).unwrap();

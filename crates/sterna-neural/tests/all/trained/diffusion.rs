@@ -135,6 +135,7 @@ fn collected_from(target: &Gmm) -> Arc<Collected> {
         x
     };
     Arc::new(Collected {
+        scores: Vec::new(),
         round: 0,
         prospect: Default::default(),
         schedule: Schedule::new(SCHEDULE.to_vec()).unwrap(),

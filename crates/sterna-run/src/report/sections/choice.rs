@@ -40,22 +40,27 @@ fn table(choice: &ChoiceSummary) -> String {
 }
 
 fn held_out(choice: &ChoiceSummary) -> Option<Chart> {
-    let pairs = choice.pairs.len();
+    let pairs = choice.weighed.first()?.rejection_rates.len();
     let ways: Vec<_> = choice.weighed.iter().filter(|way| way.rejection_rates.len() == pairs).collect();
     if ways.len() < 2 || pairs == 0 {
         return None;
     }
+    let stayed = choice.moved_from.is_empty();
     let x = Axis::linear("pair of chains, from reference to target", -0.6, pairs as f64 - 0.4)
         .ticks(pair_ticks(pairs, 7))
         .no_grid();
     let y = Axis::linear("share of swaps rejected", 0.0, 1.0);
     let mut chart = Chart::new("choice-rejections", "Swaps that were weighed", x, y)
-        .caption("On samples that no transport was fitted to; large dots carry the pair.")
+        .caption(match stayed {
+            true => "On samples that no transport was fitted to; large dots carry the pair.",
+            false => "On samples that no transport was fitted to, where chains were before they moved.",
+        })
         .description(format!("Rejections of {} ways to carry swaps on {pairs} pairs.", ways.len()));
     let colours = ["c5", "c1", "c2", "c3", "c4"];
     for (way, colour) in ways.iter().zip(colours) {
-        for (n, (&rate, chosen)) in way.rejection_rates.iter().zip(&choice.pairs).enumerate() {
-            chart.dot(colour, n as f64, rate, if *chosen == way.name { 5.0 } else { 2.5 });
+        for (n, &rate) in way.rejection_rates.iter().enumerate() {
+            let carries = stayed && choice.pairs.get(n) == Some(&way.name);
+            chart.dot(colour, n as f64, rate, if carries { 5.0 } else { 2.5 });
             chart.tip(n as f64, rate, format!("chains {n} and {}: {} {}", n + 1, percent(rate), way.name));
         }
         chart.key(Key::Dot, colour, &way.name);

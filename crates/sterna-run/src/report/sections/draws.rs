@@ -2,7 +2,7 @@
 
 use super::Section;
 use crate::report::chart::{Axis, Chart, Key};
-use crate::report::draws::{Columns, turn};
+use crate::report::draws::{Columns, Observable, turn};
 use crate::report::figure::Figure;
 use crate::report::format::{count, number, significant, with_error};
 use crate::report::load::Folder;
@@ -11,6 +11,11 @@ use crate::traces::{Histogram, Labels};
 
 /// A whole circle.
 const TURN: f64 = 360.0;
+/// Petals of a rose.
+const PETALS: usize = 72;
+/// Heights of a histogram on a line, and of one on a circle.
+const MARGINAL: f64 = 220.0;
+const ROSE: f64 = 280.0;
 /// Points of a scatter plot.
 const POINTS: usize = 1000;
 
@@ -21,14 +26,18 @@ pub fn section(folder: &Folder) -> Option<Section> {
     let mut figures = Vec::new();
     // On the same axes, so that they can be compared.
     let beside = exact.unwrap_or(draws);
-    // Alone, it stands beside two histograms.
-    let height = if exact.is_some() { 400.0 } else { 540.0 };
+    // Alone, it stands beside two histograms or roses.
+    let beside_it = (0..2).map(|i| if draws.cut(i).is_some() { ROSE } else { MARGINAL });
+    let height = if exact.is_some() { 400.0 } else { 100.0 + beside_it.sum::<f64>() };
     let title = "Draws of the target chain";
     figures.extend(pair_plots("pair-plot", title, height, &labels, [draws, beside], "c1"));
     let of_exact =
         |exact| pair_plots("pair-plot-exact", "Exact draws", height, &labels, [exact, draws], "c3");
     figures.extend(exact.and_then(of_exact));
-    let marginals = (0..draws.coordinates.len()).map(|i| marginal(&folder.summary, &labels, draws, exact, i));
+    let marginals = (0..draws.coordinates.len()).map(|i| match draws.cut(i) {
+        Some(_) => rose(draws, i),
+        None => marginal(&folder.summary, &labels, draws, exact, i),
+    });
     figures.extend(marginals.map(Figure::from));
     let compared =
         if exact.is_some() { " This target can be drawn from exactly, for comparison." } else { "" };
@@ -123,13 +132,36 @@ fn moments(summary: &Summary, i: usize) -> String {
     format!("Mean {}; {} effective draws.", with_error(mean, error), number(ess.round()))
 }
 
+/// An angle on its circle. It has no mean that says much.
+fn rose(draws: &Columns, i: usize) -> Chart {
+    let angles = draws.values[i].iter().filter(|angle| angle.is_finite());
+    let mut shares = [0.0; PETALS];
+    let one = 1.0 / angles.clone().count().max(1) as f64;
+    for angle in angles {
+        shares[(angle.rem_euclid(TURN) / TURN * PETALS as f64) as usize % PETALS] += one;
+    }
+    let (largest, even) = (shares.iter().copied().fold(0.0, f64::max), 1.0 / PETALS as f64);
+    let (name, worth) = (draws.name(i, &Labels::default()), worth(&draws.observables[i]));
+    let mut chart = Chart::rose(&format!("marginal-{i}"), &name)
+        .height(ROSE)
+        .caption(format!("{worth} Areas are shares of the draws."))
+        .description(format!("Histogram of the angle {name} on its circle, 0° at the top. {worth}"));
+    chart.petals("c1", &shares, largest);
+    chart.ring("dash c5", even, largest);
+    chart.key(Key::Area, "c1", "drawn");
+    chart.key(Key::Dash, "c5", "if every angle were as likely");
+    chart
+}
+
+/// What a dihedral or distance is worth, in words.
+fn worth(observable: &Observable) -> String {
+    format!("{} effective draws.", number(observable.ess.round()))
+}
+
 fn marginal(summary: &Summary, labels: &Labels, draws: &Columns, exact: Option<&Columns>, i: usize) -> Chart {
     let coordinate = draws.coordinates[i];
     let values = &draws.values[i];
-    let empty = match draws.cut(i) {
-        Some(cut) => Histogram { low: cut, width: TURN / 72.0, counts: vec![0; 72], ..Histogram::default() },
-        None => Histogram::around(&[&values[..], exact.map_or(&[], |e| &e.values[i][..])].concat()),
-    };
+    let empty = Histogram::around(&[&values[..], exact.map_or(&[], |e| &e.values[i][..])].concat());
     let histogram = |values: &[f64]| {
         let mut out = empty.clone();
         out.add(values);
@@ -139,22 +171,15 @@ fn marginal(summary: &Summary, labels: &Labels, draws: &Columns, exact: Option<&
     let theirs = exact.map(|e| histogram(&e.values[i]));
     let top = ours.iter().chain(theirs.iter().flatten()).copied().fold(0.0, f64::max);
     let name = draws.name(i, labels);
-    // Angles have no mean that says much.
-    let words = draws.observables.get(i).map_or_else(
-        || moments(summary, coordinate),
-        |observable| format!("{} effective draws.", number(observable.ess.round())),
-    );
-    let x = match draws.cut(i) {
-        Some(cut) => turn(&name, cut),
-        None => Axis::linear(&name, empty.low, empty.high()),
-    };
+    let words = draws.observables.get(i).map_or_else(|| moments(summary, coordinate), worth);
+    let x = Axis::linear(&name, empty.low, empty.high());
     let at = |b: usize| empty.low + b as f64 * empty.width;
     let corners = |density: &[f64]| -> Vec<(f64, f64)> {
         density.iter().enumerate().flat_map(|(b, &d)| [(at(b), d), (at(b + 1), d)]).collect()
     };
     let mut chart =
         Chart::new(&format!("marginal-{i}"), &name, x, Axis::linear("probability density", 0.0, 1.1 * top))
-            .height(220.0)
+            .height(MARGINAL)
             .caption(words.clone())
             .description(format!("Histogram of {name}. {words}"));
     chart.area("c1", &corners(&ours), 0.0);

@@ -44,7 +44,7 @@ fn losses(training: &Training, labels: &Labels) -> Option<Chart> {
         Axis::around(&name, losses.iter().copied(), false),
     )
     .caption(
-        "Means over twentieths of the steps. A curve that still falls at the end would gain from more steps.",
+        "Means over equal parts of the steps. A curve that still falls at the end would gain from more steps.",
     )
     .description(format!(
         "The loss goes from {} to {}.",

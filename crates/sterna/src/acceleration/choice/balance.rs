@@ -35,7 +35,7 @@ impl Balance {
             None => {
                 let (own, plain) = (weighed.rejection_rates[pair], plain.rejection_rates[pair]);
                 let carried = own + weighed.uncertainty[pair];
-                let journey = journeys[pair] * (weighed.evaluations + weighed.operations / evaluation);
+                let journey = journeys[pair] * weighed.journey(evaluation);
                 Way::new(carried + PLAIN_SHARE * (plain - carried), (1.0 - PLAIN_SHARE) * journey)
             }
         };

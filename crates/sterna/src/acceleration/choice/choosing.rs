@@ -2,8 +2,8 @@
 
 use super::balance::Balance;
 use super::judges::{Judged, Judges};
-use super::slices::Slice;
-use super::{Choice, Choose, PLAIN, Weighed};
+use super::slices::{Hope, Slice, hoped};
+use super::{Choice, Choose, PLAIN, Trainee, Weighed};
 use crate::acceleration::guarded::finished;
 use crate::acceleration::{Collected, FitReport, Fitted, Fitting};
 use crate::accelerators::Identity;
@@ -87,6 +87,27 @@ impl Choosing {
         Ok(())
     }
 
+    /// What to hope of a trainee: the share of the odds that others of its kind have left lets expect, and what hope has cost so far.
+    fn hope(&self, number: usize) -> Hope {
+        let Notes { closed, slices, .. } = &self.notes;
+        let trainees = &self.fit.trainees;
+        let (family, steps) = &trainees[number].family;
+        let known = |(trainee, own): (&Trainee, &Vec<Slice>)| {
+            let last =
+                own.last().filter(|last| trainee.family.0 == *family && last.judged.refused.is_none())?;
+            Some((trainee.family.1, last.judged.odds() / closed[0].odds()))
+        };
+        let known: Vec<(usize, f64)> = trainees[..number].iter().zip(slices).filter_map(known).collect();
+        let cost = |(trainee, own): (&Trainee, &Vec<Slice>)| -> f64 {
+            let hopes = own.iter().enumerate().filter(|(done, _)| Trainee::is_on_hope(*done));
+            hopes
+                .map(|(_, slice)| trainee.cost(slice.steps, self.fit.evaluation) + slice.judged.asked as f64)
+                .sum()
+        };
+        let spent = trainees.iter().zip(slices).map(cost).sum();
+        Hope { share: hoped(&known, *steps), spent }
+    }
+
     /// Steps of the next slice, of this trainee or the one after it; none where no more is worth it.
     fn next_slice(&mut self) -> Option<u64> {
         if self.notes.slices.is_empty() {
@@ -98,7 +119,8 @@ impl Choosing {
             // A closed form that asks once in a journey took as many evaluations to judge.
             let judging = self.notes.closed.iter().map(|judged| judged.asked).max().unwrap_or(0);
             let ways = (&self.balance(), way);
-            if let Some(steps) = trainee.next(slices, ways, (self.fit.evaluation, judging)) {
+            if let Some(steps) = trainee.next(slices, ways, (self.fit.evaluation, judging), self.hope(number))
+            {
                 return Some(steps);
             }
             self.notes.slices.push(Vec::new());
@@ -213,6 +235,7 @@ impl Choosing {
             evaluations: judged.map(|j| j.asked).sum(),
             reason: None,
             moved: None,
+            prospect: self.collected.prospect.clone(),
         }
     }
 

@@ -1,11 +1,14 @@
-//! Chains follow the transports that were chosen, to where all pairs would be rejected equally often: those were tuned for plain swaps.
+//! Chains follow the transports that were chosen: they were tuned for plain swaps. As many as make draws cheapest move to where all
+//! pairs would be rejected equally often.
 //!
 //! Nobody has samples of chains that have moved, so burn-in is looked at: halfway chains move once more, by what it has seen, and at
 //! its end they go back if all this came to nothing.
 
 use super::balance::PLAIN_SHARE;
+use super::pick::{Leg, Way};
 use super::{Choice, Choose, Made, Record};
 use crate::acceleration::Fitted;
+use crate::estimates::{barrier_of_rejection, rejection_across};
 use crate::{Result, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -20,16 +23,25 @@ pub struct Moved {
     pub of_pair: Vec<usize>,
 }
 
-/// A move that promises less than so many times the round trips is not made.
+/// A move that promises less than so many times the draws for their cost is not made.
 const WORTH_MOVING: f64 = 1.1;
+/// Nor is another number of chains, that promises less than so many times what as many as now do.
+const WORTH_ANOTHER_NUMBER: f64 = 1.05;
+/// Beyond half and twice as many pairs as samples were taken of nothing is known of what lies between them.
+const FARTHEST: usize = 2;
+/// A pair that let nothing pass may be this far apart, or farther.
+const MOST_REJECTED: f64 = 0.9995;
 
-/// Iterations of a round trip on the first leg: 2 + 2 Σ r/(1 − r).
-fn iterations(rejections: &[f64], target: usize) -> f64 {
-    let odds = |r: &f64| {
-        let r = if r.is_finite() { r.clamp(0.0, 0.999) } else { 0.999 };
-        r / (1.0 - r)
-    };
-    2.0 + 2.0 * rejections[..target].iter().map(odds).sum::<f64>()
+fn barriers(rejections: &[f64]) -> Vec<f64> {
+    let known = |r: &f64| if r.is_finite() { r.clamp(0.0, MOST_REJECTED) } else { MOST_REJECTED };
+    rejections.iter().map(|r| barrier_of_rejection(known(r))).collect()
+}
+
+/// Where chains would go, and what that promises.
+struct Plan {
+    to: Schedule,
+    of_pair: Vec<usize>,
+    worth: f64,
 }
 
 impl Choice {
@@ -40,6 +52,60 @@ impl Choice {
             own + PLAIN_SHARE * (plain - own)
         };
         of_pair.iter().enumerate().map(of).collect()
+    }
+
+    /// Draws of a first leg for their cost, whose pairs are rejected so and carried so.
+    fn worth(&self, from: &Schedule, rejections: &[f64], of_pair: &[usize]) -> f64 {
+        let leg = self.prospect.legs(from)[0];
+        let turns = (1.0 - PLAIN_SHARE) * self.prospect.turns as f64;
+        let way = |(&r, &way): (&f64, &usize)| {
+            let cost = if way == 0 { 0.0 } else { turns * self.weighed[way].journey(self.evaluation) };
+            vec![Way::new(if r.is_finite() { r } else { 1.0 }, cost)]
+        };
+        let ways: Vec<Vec<Way>> = rejections.iter().zip(of_pair).map(way).collect();
+        let (all, of_pair) = (ways.len() as f64, vec![0; ways.len()]);
+        let leg = Leg { cost: leg.cost * (all + 1.0) / (from.target() + 1) as f64, ..leg };
+        leg.draws(&ways, &of_pair) / leg.each(&ways, &of_pair)
+    }
+
+    /// The way of a pair between two β: that which carried most of what plain swaps reject there, where samples were taken.
+    fn way_between(&self, from: &Schedule, [lower, upper]: [f64; 2]) -> usize {
+        let of_pair = self.moved.as_ref().map_or(&self.of_pair, |moved| &moved.of_pair);
+        let plain = barriers(&self.weighed[0].rejection_rates);
+        let mut shares = vec![0.0; self.weighed.len()];
+        for ((ends, way), barrier) in from.betas().windows(2).zip(of_pair).zip(plain) {
+            let common = (upper.min(ends[1]) - lower.max(ends[0])).max(0.0);
+            shares[*way] += barrier * common / (ends[1] - ends[0]);
+        }
+        (0..shares.len()).fold(0, |best, way| if shares[way] > shares[best] { way } else { best })
+    }
+
+    /// The same with so many pairs on the first leg, which share its barrier.
+    fn spread(&self, from: &Schedule, now: &Schedule, barriers: &[f64], pairs: usize) -> Plan {
+        let target = now.target();
+        let to = now.equalise_with(barriers, pairs + 1);
+        let ends = to.betas().windows(2);
+        let of_pair: Vec<usize> = ends.map(|ends| self.way_between(from, [ends[0], ends[1]])).collect();
+        let each = rejection_across(barriers[..target].iter().sum::<f64>() / pairs as f64);
+        let worth = self.worth(from, &vec![each; pairs], &of_pair[..pairs]);
+        Plan { to, of_pair, worth }
+    }
+
+    /// Where chains are to go, if that pays: by the rates that were seen or, before there were any, by those that are promised.
+    fn plan(&self, schedule: &Schedule, rejections: &[f64], most_chains: Option<usize>) -> Option<Plan> {
+        let (barriers, target) = (barriers(rejections), schedule.target());
+        let from = self.moved.as_ref().map_or(schedule, |moved| &moved.from);
+        let with = |pairs: usize| self.spread(from, schedule, &barriers, pairs);
+        let mut best = with(target);
+        if let Some(most) = most_chains {
+            let least = WORTH_ANOTHER_NUMBER * best.worth;
+            let (known, beyond) = (from.target(), schedule.chains() - target);
+            let numbers = known.div_ceil(FARTHEST)..=(FARTHEST * known).min(most.saturating_sub(beyond));
+            let other = numbers.map(with).reduce(|a, b| if b.worth > a.worth { b } else { a });
+            best = other.filter(|other| other.worth > least).unwrap_or(best);
+        }
+        let now = self.worth(from, &rejections[..target], &self.of_pair[..target]);
+        (best.worth >= WORTH_MOVING * now).then_some(best)
     }
 }
 
@@ -52,7 +118,7 @@ impl Choose {
         ways.iter().map(at).collect::<Result<Option<_>>>()
     }
 
-    /// Where chains are to move, and what carries their swaps there: a pair goes the way of that in whose place it is.
+    /// Where chains are to move, how many of them, and what carries their swaps there.
     pub(super) fn followed(
         &self,
         fitted: &Fitted,
@@ -64,41 +130,74 @@ impl Choose {
             return Ok(None);
         };
         let rejections = seen.map_or_else(|| choice.promised(&choice.of_pair), <[f64]>::to_vec);
-        let (pairs, target) = (schedule.pairs(), schedule.target());
-        if rejections.len() != pairs {
+        if rejections.len() != schedule.pairs() || choice.of_pair.len() != schedule.pairs() {
             return Ok(None);
         }
-        let mean = rejections[..target].iter().sum::<f64>() / target as f64;
-        if iterations(&rejections, target) < WORTH_MOVING * iterations(&vec![mean; target], target) {
+        let Some(Plan { to, of_pair, .. }) = choice.plan(schedule, &rejections, self.most_chains) else {
             return Ok(None);
-        }
-        let to = schedule.equalise_rejections(&rejections);
-        let Some(made) = self.made_at(&Record::read(&fitted.record)?.ways, &to)? else { return Ok(None) };
-        let place = |n: usize| {
-            let middle = 0.5 * (to.betas()[n] + to.betas()[n + 1]);
-            choice.of_pair[schedule.betas().partition_point(|&beta| beta <= middle) - 1]
         };
+        let Some(made) = self.made_at(&Record::read(&fitted.record)?.ways, &to)? else { return Ok(None) };
         let before = choice.moved.as_ref().map(|moved| (moved.from.clone(), moved.of_pair.clone()));
-        let (from, of_pair) = before.unwrap_or_else(|| (schedule.clone(), choice.of_pair.clone()));
-        let moved = Moved { to: to.clone(), from, of_pair };
-        let choice =
-            Choice { of_pair: (0..pairs).map(place).collect(), moved: Some(moved), ..choice.clone() };
+        let (from, before) = before.unwrap_or_else(|| (schedule.clone(), choice.of_pair.clone()));
+        let moved = Moved { to: to.clone(), from, of_pair: before };
+        let choice = Choice { of_pair, moved: Some(moved), ..choice.clone() };
         Ok(Some((to, self.made(choice, made, fitted.report.clone())?)))
     }
 
-    /// Where chains were, if a round trip takes longer by what was seen than had been promised there.
+    /// Where chains were, if draws cost more by what was seen than had been promised there.
     pub(super) fn gone_back(&self, fitted: &Fitted, seen: &[f64]) -> Result<Option<(Schedule, Fitted)>> {
         let Some((choice, moved)) = fitted.report.choice.as_ref().and_then(|c| Some((c, c.moved.clone()?)))
         else {
             return Ok(None);
         };
-        let Moved { from, of_pair, .. } = moved;
-        let target = from.target();
-        if iterations(seen, target) <= iterations(&choice.promised(&of_pair), target) {
+        let Moved { from, to, of_pair } = moved;
+        let worth = |rejections: &[f64], of_pair: &[usize], target: usize| {
+            choice.worth(&from, &rejections[..target], &of_pair[..target])
+        };
+        let promised = worth(&choice.promised(&of_pair), &of_pair, from.target());
+        if seen.len() != to.pairs() || worth(seen, &choice.of_pair, to.target()) >= promised {
             return Ok(None);
         }
         let made = self.made_again(&Record::read(&fitted.record)?.ways)?;
         let choice = Choice { of_pair, moved: None, ..choice.clone() };
         Ok(Some((from, self.made(choice, made, fitted.report.clone())?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acceleration::{Prospect, Weighed};
+
+    /// Half and twice as many pairs are those of where samples were taken, however often chains move.
+    #[test]
+    fn two_moves_lead_no_farther_than_one() {
+        let way = |r: f64| Weighed { rejection_rates: vec![r; 8], ..Weighed::default() };
+        let prospect = Prospect {
+            ladders: 4,
+            iterations: 1000,
+            evaluations: 36_000,
+            rejection_rates: vec![0.5; 8],
+            target: 8,
+            turns: 1,
+            every: 1,
+            ..Prospect::default()
+        };
+        let from = Schedule::uniform(9);
+        let choice = |pairs: usize| Choice {
+            weighed: vec![way(0.5), way(0.01)],
+            of_pair: vec![1; pairs],
+            evaluation: 1.0,
+            prospect: prospect.clone(),
+            moved: Some(Moved { to: Schedule::uniform(pairs + 1), from: from.clone(), of_pair: vec![1; 8] }),
+            ..Choice::default()
+        };
+        let next = |pairs: usize, rejection: f64| {
+            let plan = choice(pairs).plan(&Schedule::uniform(pairs + 1), &vec![rejection; pairs], Some(100));
+            plan.map_or(pairs, |plan| plan.of_pair.len())
+        };
+        // Where nothing is rejected the fewest pairs are best, where most is, the most.
+        assert_eq!([8, 4].map(|pairs| next(pairs, 0.001)), [4, 4]);
+        assert_eq!([next(8, 0.99), next(16, 0.9)], [16, 16]);
     }
 }

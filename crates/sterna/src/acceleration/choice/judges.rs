@@ -88,6 +88,11 @@ impl Judged {
         self.rejections.iter().map(|pair| mean(pair.iter().copied())).collect()
     }
 
+    /// Σ r/(1 − r).
+    pub fn odds(&self) -> f64 {
+        self.mean().iter().map(|r| r.clamp(0.0, 0.999)).map(|r| r / (1.0 - r)).sum()
+    }
+
     /// A standard error of each pair's difference from plain swaps, which the same judges saw.
     pub fn uncertainty(&self, plain: &Self) -> Vec<f64> {
         let of_pair = |(ours, plain): (&Vec<f64>, &Vec<f64>)| {

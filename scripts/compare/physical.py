@@ -1,0 +1,163 @@
+"""Tables of lattices, clusters, a molecule and the posteriors of Stan's database."""
+
+import json
+import math
+import pathlib
+import statistics
+
+import cases
+from physics import CHAINS, distance
+from words import commands, count, good, median, missing, number, rows_of, seconds, table
+
+# Published distances of energies, 1,000 samples each.
+PUBLISHED = {
+    "lj-13": "ASBS 1.99, PDNS 1.01, Flow Sampling 0.97; plain MCMC 0.52",
+    "lj-55": "iDEM 93.5, AS 30.8, ASBS 28.1, PDNS 21.97, Flow Sampling 21.3; plain MCMC 0.87",
+}
+# What others are held against: neither SMC, whose energies come from few ancestors, nor a program's own runs.
+TRUE_ENERGIES = ("sterna", "sterna wide", "sterna affine", "hmc")
+
+
+def of_group(group):
+    return [case for case in cases.CASES if case.group == group]
+
+
+def pooled(rows, name):
+    """Mean over seeds with its error, and evaluations for an effective draw, of an observable."""
+    seen = [row["observables"][name] for row in rows]
+    mean = statistics.mean(one["mean"] for one in seen)
+    error = math.sqrt(sum(one["error"] ** 2 for one in seen)) / len(seen)
+    effective = sum(one.get("ess", 0) for one in seen)
+    each = sum(row["evaluations"] for row in rows) / effective if effective else None
+    time = statistics.mean(one["time"] for one in seen if "time" in one) if any("time" in one for one in seen) else None
+    return mean, error, each, time
+
+
+def keeps_sign(rows):
+    """Fewer effective signs than there are chains side by side: none has changed."""
+    return all(row["program"] == "hmc" and row["observables"]["sign M"]["ess"] < CHAINS for row in rows)
+
+
+def lattices(results):
+    lines = []
+    for case in of_group("lattice"):
+        for program in case.programs:
+            fine = good(rows_of(results, case, program))
+            if not fine:
+                lines.append([case.name, program, *["–"] * 9, missing(case, program, rows_of(results, case, program))])
+                continue
+
+            def shown(name, digits, fine=fine):
+                mean, error, *_ = pooled(fine, name)
+                return f"{number(mean, digits)} ± {number(error, digits)}"
+
+            *_, each, time = pooled(fine, "|M|")
+            *_, each_sign, time_sign = pooled(fine, "sign M")
+            if keeps_sign(fine):
+                time_sign = each_sign = None
+            chains = median(fine, "chains")
+            verdicts = ", ".join(sorted({row["verdict"] for row in fine if "verdict" in row}))
+            lines.append([
+                case.name, program, len(fine), shown("|M|", 4), shown("susceptibility", 3), shown("sign M", 3), count(time), count(time_sign),
+                count(each), count(each_sign), seconds(fine), "; ".join([f"{chains:.0f} chains", verdicts] if chains else ["chains keep the sign that they began with"] if keeps_sign(fine) else []),
+            ])  # fmt: skip
+    heads = ["lattice", "program", "seeds", "⟨abs M⟩", "susceptibility", "⟨sign M⟩", "draws an effective abs M", "… sign M"]
+    return table([*heads, "evaluations an effective abs M", "… sign M", "processor s", "what to know"], lines)
+
+
+def told(rows):
+    words = []
+    known = [row for row in rows if "log_z" in row]
+    if known:
+        words.append("log Z " + ", ".join(f"{number(row['log_z'], 2)} ± {number(row['log_z_error'], 2)}" for row in known))
+    trips = [row["round_trips"] for row in rows if "round_trips" in row]
+    if trips:
+        words.append("round trips " + ", ".join(map(count, trips)))
+    if "verdict" in rows[0]:
+        words.append(", ".join(row["verdict"] for row in rows))
+    return "; ".join(words)
+
+
+def clusters(results):
+    lines = []
+    for case in of_group("cluster"):
+        every = {p: good(rows_of(results, case, p)) for p in case.programs}
+        floors = [row["energy"]["floor"] for rows in every.values() for row in rows if "energy" in row]
+        for program, rows in every.items():
+            all_rows = rows_of(results, case, program)
+            if not rows:
+                lines.append([case.name, program, *["–"] * 6, missing(case, program, all_rows)])
+                continue
+            others = [o["energies"] for p in TRUE_ENERGIES for o in every.get(p, []) if p != program]
+            each = [statistics.mean(distance(row["energies"], other) for other in others) for row in rows] if others else []
+            means = [f"{number(r['energy']['mean'], 2)} ± {number(r['energy']['error'], 2)}" for r in rows if "energy" in r]
+            means = means or [number(statistics.mean(row["energies"]), 2) for row in rows]
+            failed = [f"{len(all_rows) - len(rows)} more failed: {row['failed'].split(';')[0]}" for row in all_rows if "failed" in row][:1]
+            lines.append([
+                case.name, program, len(rows), "<br>".join(means), " / ".join(number(w2, 2) for w2 in each) or "–",
+                number(statistics.mean(floors), 2), count(median(rows, "evaluations")), seconds(rows), "; ".join([told(rows), *failed]).strip("; "),
+            ])  # fmt: skip
+    heads = ["cluster", "program", "seeds", "⟨E⟩", "W₂ of energies", "floor", "evaluations", "processor s", "what to know"]
+    return table(heads, lines)
+
+
+def molecule(results, case):
+    lines = []
+    for program in case.programs:
+        rows = good(rows_of(results, case, program))
+        if not rows:
+            lines.append([program, *["–"] * 7, missing(case, program, rows_of(results, case, program))])
+            continue
+
+        def shown(name, rows=rows):
+            return "<br>".join(f"{number(row['basins'][name]['mean'])} ± {number(row['basins'][name]['error'])}" for row in rows)
+
+        effective = [row["ess"] for row in rows if row["ess"] == row["ess"]]
+        each = sum(row["evaluations"] for row in rows) / sum(effective) if len(effective) == len(rows) else None
+        verdicts = ", ".join(row["verdict"] for row in rows if "verdict" in row)
+        lines.append([
+            program, len(rows), shown("C7eq"), shown("C5"), shown("C7ax"), count(median(rows, "evaluations")), count(each), seconds(rows),
+            "; ".join(["round trips " + ", ".join(count(row["round_trips"]) for row in rows), *([verdicts] if verdicts else [])]),
+        ])  # fmt: skip
+    heads = ["program", "seeds", "C7eq", "C5", "C7ax", "evaluations of forces", "for an effective draw of C7ax", "processor s", "what to know"]
+    return table(heads, lines)
+
+
+def of_posteriors(root):
+    """Rows of docs/posteriors: sterna and Stan's NUTS, to ESS 1,000."""
+    lines = (root / "posteriors" / "results.jsonl").read_text().splitlines()
+    return {row["key"]: row for row in map(json.loads, lines)}
+
+
+def database(results, docs):
+    known, lines = of_posteriors(pathlib.Path(docs)), []
+    for case in of_group("database"):
+        name = case.target["name"]
+        ours, nuts = known[f"posteriors/{name}/1000/1"], known.get(f"nuts/{name}/5000/1", {})
+        of_nuts = nuts.get("goals", {}).get("1000", {}).get("evaluations")
+        pies, nested = (good(rows_of(results, case, p)) for p in ("nutpie", "dynesty"))
+        off = [number(row["mean_off"], 2) if row else "–" for row in (ours, nuts, *(r[0] if r else None for r in (pies, nested)))]
+        to_thousand = count(pies[0]["to_1000"]) if pies and pies[0]["to_1000"] else "–"
+        said = [f"nutpie: {missing(case, 'nutpie', rows_of(results, case, 'nutpie'))}"] if not pies else []
+        if pies and not pies[0]["to_1000"]:
+            said.append(f"nutpie: ESS {count(pies[0]['ess'])} after {count(pies[0]['evaluations'])}")
+        if nested:
+            row = nested[0]
+            said.append(f"log Z {number(ours['bar'], 2)} ± {number(ours['standard_error'], 2)}, dynesty {number(row['log_z'], 2)} ± {number(row['log_z_error'], 2)}")
+        else:
+            said.append(f"dynesty: {missing(case, 'dynesty', rows_of(results, case, 'dynesty'))}")
+        evaluations = f"{count(nested[0]['evaluations'])} ({count(nested[0]['ess'])})" if nested else "–"
+        lines.append([case.name, count(ours["evaluations"]), count(of_nuts), to_thousand, evaluations, " / ".join(off), "; ".join(said)])
+    heads = ["posterior", "sterna", "Stan's NUTS", "nutpie", "dynesty, its ESS in brackets", "farthest mean, sd", "what to know"]
+    return table(heads, lines)
+
+
+def parts(results, docs):
+    """The sections of physics."""
+    published = table(["cluster", "W₂ of energies, published"], [[name, words] for name, words in PUBLISHED.items()])
+    found = ["### Lennard-Jones clusters\n", clusters(results), published]
+    found += [commands(results, case) for case in of_group("cluster")]
+    found += ["### Lattice φ⁴\n", lattices(results), *[commands(results, case) for case in of_group("lattice")]]
+    for case in of_group("molecule"):
+        found += ["### Alanine dipeptide\n", molecule(results, case), commands(results, case)]
+    return found
