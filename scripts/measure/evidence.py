@@ -99,6 +99,7 @@ def of_summary(summary):
         "no overlap": 1.0 - min(number(pair["overlap"]) for pair in z["pairs"]),
         "rejected": max(map(number, summary["rejection_rates"])),
         "inefficiency": 1.0 - number(summary["exploration_efficiency"]),
+        "one in so many effective draws, means": 1.0 / number(summary["ess"]["minimum"]),
         "R̂": number((summary.get("mixing") or {}).get("r_hat")),
     }
     legs = summary.get("legs") or []
@@ -137,8 +138,8 @@ def main():
         shown = []
         for name in wrong:
             value = seen[name].get(measure, np.nan)
-            shown.append(f"{value:.3g} ({100 * np.mean(usual >= value):.0f}%)")
-        print(f"{measure:34} {'  '.join(shown)}")
+            shown.append(f"{value:.3g} ({100 * np.mean(usual >= value):.1f}%)")
+        print(f"{measure:38} {'  '.join(shown)}")
 
 
 if __name__ == "__main__":

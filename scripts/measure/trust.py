@@ -143,7 +143,10 @@ def of_kills(log):
 
 def of_sizes(log):
     """The last line of the survey."""
-    return log.strip().splitlines()[-1].replace("{", "").replace("}", "").replace("'", "") + ".\n"
+    tried, keys, tally, faults = re.search(r"(\d+) values of (\d+) keys: \{(.*)\}, (\d+) faults", log).groups()
+    words = {"refused": "refused", "runs": "ran", "runs on": "still ran when their time was up", "fails": "ended otherwise"}
+    counts = [f"{int(count):,} {words.get(kind, kind)}" for kind, count in re.findall(r"'([\w ]+)': (\d+)", tally)]
+    return f"{int(tried):,} values of {keys} keys, each {EVERY}th: {', '.join(counts)}; {faults} faults.\n"
 
 
 def fold(folder):
