@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use sterna::Batch;
 use sterna::acceleration::FitReport;
 use sterna::fitted::Optimum;
-use sterna::last_look::CutTail;
+use sterna::last_look::{CutTail, LeftOut};
 use sterna::records::Draws;
 use sterna::run::{Reached, Results, Run, StoppedBy, Until};
 
@@ -68,6 +68,8 @@ pub struct Evidence<'a> {
     pub unvisited: Option<&'a [Optimum]>,
     /// A tail that draws do not reach, where a last look saw one.
     pub cut_tail: Option<CutTail>,
+    /// Mass that the reference leaves out and draws have not found, where a last look saw some.
+    pub left_out: Option<LeftOut>,
     /// Share of the mass that may lie where the target has no answer, where a last look asked.
     pub unanswered: Option<f64>,
     /// Exact draws of the target, where it can draw.
@@ -108,6 +110,7 @@ impl<'a> Evidence<'a> {
             optima: run.optima(),
             unvisited: None,
             cut_tail: None,
+            left_out: None,
             unanswered: None,
             exact: None,
             given: run.given_anchor().map(|(_, deviation)| deviation),
@@ -128,6 +131,7 @@ impl<'a> Evidence<'a> {
             (Code::TruthMissed, self.truth_missed()),
             (Code::LegsDisagree, self.legs_disagree()),
             (Code::UnvisitedOptimum, self.unvisited_optimum()),
+            (Code::LeftOut, self.left_out()),
             (Code::CutTail, self.cut_tail()),
             (Code::PartsDisagree, self.parts_disagree()),
             (Code::RHat, self.r_hat()),

@@ -178,6 +178,7 @@ impl Findings<'_> {
         let (exact, said) = (self.exact.clone(), self.said(results));
         let unvisited = self.seen.map(|seen| &seen.unvisited[..]);
         let cut_tail = self.seen.and_then(|seen| seen.cut_tail);
+        let left_out = self.seen.and_then(|seen| seen.left_out);
         let unanswered = self.seen.and_then(|seen| seen.unanswered);
         let name_of = |j: usize| self.name_of(j);
         let evidence = Evidence {
@@ -188,6 +189,7 @@ impl Findings<'_> {
             said,
             unvisited,
             cut_tail,
+            left_out,
             unanswered,
             ..evidence
         };

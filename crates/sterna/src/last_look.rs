@@ -5,9 +5,11 @@
 //! not explain, and from all that stood out while the run went on, climbs go uphill. An optimum was missed if mass lies around it, as draws
 //! of its normal tell, and the draws have hardly any there. And does the density end where the draws do?
 
+mod left_out;
 mod tails;
 mod unanswered;
 
+pub use left_out::LeftOut;
 pub use tails::CutTail;
 pub use unanswered::unanswered;
 
@@ -17,6 +19,7 @@ use crate::fitted::{
 use crate::records::Draws;
 use crate::streams::Phase;
 use crate::{Batch, Counted, Result, Streams, Target};
+use left_out::{Around, left_out};
 use std::sync::Arc;
 use tails::Tails;
 
@@ -87,6 +90,8 @@ pub struct Seen {
     pub unvisited: Vec<Optimum>,
     /// A tail that draws do not reach, though some of the mass should lie there.
     pub cut_tail: Option<CutTail>,
+    /// Mass that the reference leaves out and draws have not found.
+    pub left_out: Option<LeftOut>,
     /// Share of the mass that may lie where the target has no answer, where somebody [asked](unanswered()).
     pub unanswered: Option<f64>,
     /// Points at which the target was evaluated.
@@ -125,7 +130,12 @@ impl LastLook<'_> {
         let target = Arc::new(Counted::new(self.target.clone()));
         let (mean, deviation) = spread(self.draws, self.mixture.dim());
         let around = Starts { mean: &mean, deviation: &deviation };
-        let further = self.starts(&*target, around, budget, weighty.log_z)?;
+        let count = self.count(budget);
+        let asked = places(&*target, self.around(around, count))?;
+        let law = Around { centres: [around, self.begun.unwrap_or(around)], farthest: FARTHEST };
+        let by_draws = (self.points(), weighty.effective);
+        let left_out = left_out(self.mixture, weighty.log_z, (&law, &asked), by_draws);
+        let further = self.starts(&*target, asked, budget, weighty.log_z);
         let shape = self.mixture.pooled_shape();
         let anchor = self.begun.unwrap_or(around);
         let found = self.found.clone();
@@ -148,25 +158,28 @@ impl LastLook<'_> {
         let spent = target.evaluations();
         let tails = Tails { target: &*target, mixture: self.mixture, draws: self.draws, weighty };
         let cut_tail = tails.cut(|| target.evaluations() - spent < budget)?;
-        Ok(Seen { unvisited, cut_tail, unanswered: None, evaluations: target.evaluations() })
+        Ok(Seen { unvisited, cut_tail, left_out, unanswered: None, evaluations: target.evaluations() })
     }
 
-    fn points(&self) -> impl Iterator<Item = (&[f64], f64)> {
+    /// Points that are asked before climbs begin.
+    fn count(&self, budget: u64) -> usize {
+        let least = if self.mixture.dim() > MANY { POINTS_OF_MANY } else { POINTS.0 };
+        (2 * budget / 3).clamp(least, POINTS.1) as usize
+    }
+
+    fn points(&self) -> impl Iterator<Item = (&[f64], f64)> + Clone {
         let dim = self.mixture.dim();
         self.draws.iter().flat_map(move |d| d.x.chunks_exact(dim).zip(d.log_density.iter().copied()))
     }
 
-    /// Where climbs start, and where those do that look for something narrow.
-    fn starts(&self, target: &dyn Target, around: Starts, budget: u64, log_z: f64) -> Result<Further> {
-        let dim = self.mixture.dim();
+    /// Where climbs start, and where those do that look for something narrow, by what was said of points all around.
+    fn starts(&self, target: &dyn Target, asked: Vec<Place>, budget: u64, log_z: f64) -> Further {
+        let (dim, count) = (self.mixture.dim(), asked.len());
         let each = match self.found.climbs {
             0 => 20 + dim as u64,
             climbs => (self.found.evaluations / climbs as u64).max(1),
         };
         let climbs = (budget / 3 / each).clamp(CLIMBS.0, CLIMBS.1) as usize;
-        let least = if dim > MANY { POINTS_OF_MANY } else { POINTS.0 };
-        let count = (2 * budget / 3).clamp(least, POINTS.1) as usize;
-        let asked = places(target, self.around(around, count))?;
         // Of points at one distance the highest say most; a quarter of the climbs goes from each four of the distances.
         let strange: Vec<(usize, &Place)> = asked
             .iter()
@@ -184,12 +197,12 @@ impl LastLook<'_> {
         }
         starts.extend(self.strange_draws(climbs - starts.len().min(climbs)));
         if dim > MOST_COORDINATES {
-            return Ok(Further { points: starts, ..Further::default() });
+            return Further { points: starts, ..Further::default() };
         }
         let seen = self.stood_out.iter().chain(&asked).cloned().collect();
         let standouts = Standouts::beside(self.mixture.with_rim(), target.has_score(), log_z, seen);
         let narrow = standouts.to_climb_from(CLIMBS_TO_STANDOUTS);
-        Ok(Further { points: starts, narrow, others: 0 })
+        Further { points: starts, narrow, others: 0 }
     }
 
     /// Points around the draws and, in turn, around where the run began, farther and farther.

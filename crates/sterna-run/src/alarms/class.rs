@@ -59,6 +59,7 @@ impl Code {
             | Self::MoleculeUnreadable => Class::Note,
             Self::BadDensity
             | Self::UnvisitedOptimum
+            | Self::LeftOut
             | Self::CutTail
             | Self::RHat
             | Self::PartsDisagree

@@ -78,6 +78,8 @@ codes! {
     CarriedOff "carried-off",
     /// No draw came near an optimum that climbs had found.
     UnvisitedOptimum "unvisited-optimum",
+    /// Mass that the reference leaves out and draws have not found.
+    LeftOut "left-out",
     /// Draws end where the density does not.
     CutTail "cut-tail",
     /// The run ended before it had reached what it was asked for.

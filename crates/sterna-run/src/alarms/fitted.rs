@@ -3,7 +3,7 @@
 use super::Evidence;
 use crate::closing::EXPECTED;
 use sterna::fitted::Optimum;
-use sterna::last_look::{CutTail, reach};
+use sterna::last_look::{CutTail, LeftOut, reach};
 use sterna::run::{Leg, StoppedBy, Until};
 
 /// Coordinates whose correlations leave less than this of their width are beyond what numbers can tell apart for long.
@@ -46,6 +46,22 @@ impl Evidence<'_> {
             shown.join(", "),
             optimum.log_density,
             if share < 0.995 { format!("{:.0}%", (100.0 * share).max(1.0)) } else { "as much as all".into() }
+        ))
+    }
+
+    /// Mass where the reference is far too low, of which draws have too little.
+    pub(super) fn left_out(&self) -> Option<String> {
+        let LeftOut { share, drawn } = self.left_out?;
+        Some(format!(
+            "points asked all around the draws say that {} lies where the reference is far lower than the density, and {:.1}% of the \
+             draws do: some of it was not found, such as a ridge through what was; begin from a reference that covers it \
+             (reference.mean and reference.scale), with more ladders (chains.ensembles), then sample longer (run.until.ess)",
+            if share < 0.995 {
+                format!("{:.0}% of the mass", 100.0 * share)
+            } else {
+                "as much as all mass".into()
+            },
+            100.0 * drawn
         ))
     }
 

@@ -79,6 +79,7 @@ fn alone(results: &Results) -> Evidence<'_> {
         optima: &[],
         unvisited: None,
         cut_tail: None,
+        left_out: None,
         unanswered: None,
         exact: None,
         given: None,

@@ -2,7 +2,6 @@
 
 use super::aside::ridge;
 use super::{Class, Density, Expectation, Hump, LN_2_PI, Specimen, integral, mixture, of_first};
-use crate::p_values::normal_cdf;
 use std::f64::consts::PI;
 
 pub(super) fn specimens() -> Vec<Specimen> {
@@ -34,7 +33,6 @@ pub(super) fn specimens() -> Vec<Specimen> {
             |x| 2.0 * x.signum(),
         ),
         hyperbola(),
-        cross(),
         logit_beta(),
         one_sided_bells(),
         volatility(),
@@ -73,28 +71,6 @@ fn hyperbola() -> Specimen {
             Expectation::share("P(|x0| < 1)", within, |x| x[0].abs() < 1.0),
             Expectation::share("P(|x0| < |x1|)", 0.5, |x| x[0].abs() < x[1].abs()),
         ])
-}
-
-/// Two needles across each other.
-fn cross() -> Specimen {
-    const LONG: f64 = 4.0;
-    const THIN: f64 = 0.05;
-    let density = Density::new(2, |x, score| {
-        let log = |a: f64, b: f64| {
-            -0.5 * ((a / LONG).powi(2) + (b / THIN).powi(2)) - LN_2_PI - (2.0 * LONG * THIN).ln()
-        };
-        let logs = [log(x[0], x[1]), log(x[1], x[0])];
-        let all = super::log_sum_exp(&logs);
-        let [lying, standing] = logs.map(|log| (log - all).exp());
-        score[0] = -x[0] * (lying / (LONG * LONG) + standing / (THIN * THIN));
-        score[1] = -x[1] * (lying / (THIN * THIN) + standing / (LONG * LONG));
-        all
-    });
-    let below = |t: f64| Expectation::below(0, t, 0.5 * (normal_cdf(t / LONG) + normal_cdf(t / THIN)));
-    aside("cross", "two needles of length 4 and width 0.05 across each other", density)
-        .with_log_z(0.0)
-        .knowing([below(-2.0), below(0.0), below(2.0)])
-        .knowing([Expectation::share("P(|x0| < |x1|)", 0.5, |x| x[0].abs() < x[1].abs())])
 }
 
 /// Shares as they are sampled: their log odds, with exponential tails of two speeds.

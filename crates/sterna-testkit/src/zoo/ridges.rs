@@ -1,11 +1,11 @@
 //! Bent densities, and those that are narrow in a direction that turns.
 
 use super::aside::ridge;
-use super::{Class, Density, Expectation, LN_2_PI, Specimen, integral};
+use super::{Class, Density, Expectation, LN_2_PI, Specimen, integral, log_sum_exp};
 use crate::p_values::normal_cdf;
 
 pub(super) fn specimens() -> Vec<Specimen> {
-    vec![banana(), rosenbrock(), bent_chain(), cubic(), circle(), shell(), needle()]
+    vec![banana(), rosenbrock(), bent_chain(), cubic(), circle(), shell(), needle(), cross()]
 }
 
 /// y − x² + 1 ~ N(0, w²) beside x ~ N(0, 1).
@@ -140,4 +140,26 @@ fn needle() -> Specimen {
         Expectation::below(0, deviation, normal_cdf(1.0)),
         Expectation::below(1, 0.0, 0.5),
     ])
+}
+
+/// Two needles across each other: one optimum, from which climbs along either come.
+fn cross() -> Specimen {
+    const LONG: f64 = 4.0;
+    const THIN: f64 = 0.05;
+    let density = Density::new(2, |x, score| {
+        let log = |a: f64, b: f64| {
+            -0.5 * ((a / LONG).powi(2) + (b / THIN).powi(2)) - LN_2_PI - (2.0 * LONG * THIN).ln()
+        };
+        let logs = [log(x[0], x[1]), log(x[1], x[0])];
+        let all = log_sum_exp(&logs);
+        let [lying, standing] = logs.map(|log| (log - all).exp());
+        score[0] = -x[0] * (lying / (LONG * LONG) + standing / (THIN * THIN));
+        score[1] = -x[1] * (lying / (THIN * THIN) + standing / (LONG * LONG));
+        all
+    });
+    let below = |t: f64| Expectation::below(0, t, 0.5 * (normal_cdf(t / LONG) + normal_cdf(t / THIN)));
+    Specimen::new("cross", Class::Ridges, "two needles of length 4 and width 0.05 across each other", density)
+        .with_log_z(0.0)
+        .knowing([below(-2.0), below(0.0), below(2.0)])
+        .knowing([Expectation::share("P(|x0| < |x1|)", 0.5, |x| x[0].abs() < x[1].abs())])
 }

@@ -1,7 +1,7 @@
 //! The last look finds a mode that no draw came near, and nothing where all was visited.
 
 use std::sync::Arc;
-use sterna::fitted::{Covariance, Found, Mixture, Shape, places};
+use sterna::fitted::{Covariance, Found, Mixture, Shape, Starts, places};
 use sterna::last_look::{LastLook, Seen, Weighty, normal_of};
 use sterna::records::Draws;
 use sterna::streams::{Phase, Streams};
@@ -194,4 +194,70 @@ fn a_tail_that_draws_do_not_reach_is_told() {
     let tail = along_a_banana(1.5, 1e9).cut_tail.expect("an eighth of the law is missing");
     // P(x > 1.5) of a normal is 0.067; seen from the other coordinate, both ends are one.
     assert!((0.03..0.25).contains(&tail.share), "{tail:?}");
+}
+
+/// Two needles across each other: of one width and length, with one optimum where they cross.
+struct Cross;
+
+impl Target for Cross {
+    fn dim(&self) -> usize {
+        2
+    }
+
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
+        for i in 0..x.rows() {
+            let needle = |along: f64, across: f64| {
+                -0.5 * ((along / 4.0).powi(2) + (across / 0.1).powi(2))
+                    - (2.0 * std::f64::consts::TAU * 0.4).ln()
+            };
+            let x = x.row(i);
+            let (lying, standing) = (needle(x[0], x[1]), needle(x[1], x[0]));
+            let top = lying.max(standing);
+            out.log_density[i] = top + ((lying - top).exp() + (standing - top).exp()).ln();
+        }
+        Ok(())
+    }
+
+    fn has_score(&self) -> bool {
+        false
+    }
+}
+
+/// A look at draws of one of the needles, or of both in turn, with a reference like the first.
+fn across(both: bool) -> Seen {
+    let draw = |i: u32| {
+        let mut stream = Streams::new(8).row(Phase::Check, 0, i);
+        let (along, across) = (4.0 * stream.normal(), 0.1 * stream.normal());
+        if both && i % 2 == 1 { [across, along] } else { [along, across] }
+    };
+    let x: Vec<f64> = (0..2000).flat_map(draw).collect();
+    let mut out = Evaluation::zeros(2000, 2);
+    Cross.evaluate(&Batch::from_vec(2, x.clone()), &mut out).unwrap();
+    let draws = [Draws { x, log_density: out.log_density, ..Draws::default() }];
+    LastLook {
+        target: Arc::new(Cross),
+        mixture: &Mixture::normal(vec![0.0; 2], Shape::Diagonal(vec![4.0, 0.1])).unwrap(),
+        found: Found::default(),
+        stood_out: Vec::new(),
+        begun: Some(Starts { mean: &[0.0; 2], deviation: &[2.0; 2] }),
+        draws: &draws,
+        covariance: Covariance::Dense,
+        streams: Streams::new(3),
+    }
+    .look(8000, Weighty { log_z: if both { 0.0 } else { -2f64.ln() }, share: 0.01, effective: 2000.0 })
+    .unwrap()
+}
+
+/// Climbs from the other needle end where those from the first do, and so tell nothing of it.
+#[test]
+fn a_ridge_through_a_mode_that_is_known_is_told_by_its_mass() {
+    let one = across(false);
+    assert_eq!(one.unvisited, []);
+    let missed = one.left_out.expect("half of the law is missing");
+    // As much as what was sampled, but for what lies where they cross.
+    assert!((0.6..1.4).contains(&missed.share) && missed.drawn < 0.05, "{missed:?}");
+    // The reference may leave out what it likes, if draws do not.
+    assert_eq!(across(true).left_out, None);
+    assert_eq!(along_a_banana(1e9, 1e9).left_out, None);
+    assert_eq!(look(Humps(vec![(0.0, 1.0), (4.0, 0.3)], true), &[0, 1]).left_out, None);
 }

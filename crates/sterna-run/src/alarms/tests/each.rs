@@ -78,6 +78,10 @@ fn raised_and_silent(code: &Code) -> (Vec<String>, Vec<String>) {
             };
             (last_look(Box::leak(Box::new([optimum(40.0)]))), last_look(&[]))
         }
+        Code::LeftOut => {
+            let with = |left_out| codes_with(&healthy(), &[0.5, 0.5], |e| e.left_out = left_out);
+            (with(Some(LeftOut { share: 0.5, drawn: 0.01 })), with(None))
+        }
         Code::CutTail => {
             let with = |cut_tail| codes_with(&healthy(), &[0.5, 0.5], |e| e.cut_tail = cut_tail);
             (with(Some(CutTail { coordinate: 0, end: 1.7, share: 0.04 })), with(None))
