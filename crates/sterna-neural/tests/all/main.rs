@@ -9,6 +9,7 @@ mod cuda_engine;
 #[cfg(feature = "cuda")]
 mod cuda_ladders;
 mod derivatives;
+mod elsewhere;
 mod likelihood;
 mod networks;
 mod references;
