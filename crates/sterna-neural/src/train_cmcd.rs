@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sterna::Schedule;
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting, InSlices, partly_plain};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Cmcd, CmcdSteps, Framed};
@@ -217,22 +216,6 @@ impl Fit for TrainCmcd {
             from_bytes(record.to_vec(), "the drift's weights").map_err(into_library)?;
         let (accelerator, _) = stored.description.restore(&stored)?;
         Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
-    }
-
-    /// What pairs have learned is one function of the place between the chains; pairs that are swapped plainly know nothing of theirs.
-    fn rebuild_at(&self, record: &[u8], schedule: &Schedule) -> sterna::Result<Option<Fitted>> {
-        let stored: Stored<CmcdDescription> =
-            from_bytes(record.to_vec(), "the drift's weights").map_err(into_library)?;
-        let description = &stored.description;
-        let Some(from) = description.drift.schedule().filter(|_| !description.plain.contains(&true)) else {
-            return Ok(None);
-        };
-        let mut layout = Layout::new();
-        let network = description.build(&mut layout).map_err(into_library)?;
-        let weights = stored.parameters(&layout).map_err(into_library)?;
-        let steps = kernels(&network, &weights)?.at(&Schedule::new(from.to_vec())?, schedule)?;
-        let accelerator = description.placed(Arc::new(Cmcd { steps }));
-        Ok(Some(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() }))
     }
 }
 

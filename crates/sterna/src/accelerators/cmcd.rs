@@ -5,8 +5,6 @@
 //! return with more noise than it went. U interpolates the two log densities: on the geometric path it is the path at
 //! β + φ_k (β′ − β). A drift may have a part along the score, b + c_k ∇U: with it alone one normal becomes another.
 
-mod elsewhere;
-
 use super::gaussian::{Gaussian, GaussianSteps};
 use crate::call::{Rows, Scratch};
 use crate::path::Points;

@@ -2,7 +2,6 @@
 //!
 //! Each verdict has a false-alarm level of 10⁻⁵ over all its checks; seeds are fixed.
 
-mod elsewhere;
 mod rejections;
 mod weights;
 
