@@ -342,22 +342,12 @@ pub struct FitCmcd {
     pub noise: f64,
 }
 
-impl FitCmcd {
-    fn steps(&self, collected: &Collected) -> Result<CmcdSteps> {
+impl FitAtOnce for FitCmcd {
+    fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>> {
         // 2σ²/K is the step's variance, between those at the two chains.
         let of = |[lower, upper]: &[f64; 2]| 0.5 * self.steps as f64 * (lower * upper).sqrt();
         let noise: Vec<f64> = collected.step_variances(self.noise).iter().map(of).collect();
-        CmcdSteps::linear(self.drift.clone(), self.steps, &noise)
-    }
-}
-
-impl FitAtOnce for FitCmcd {
-    fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>> {
-        Ok(Arc::new(Cmcd { steps: self.steps(collected)? }))
-    }
-
-    fn fit_at(&self, collected: &Collected, schedule: &Schedule) -> Result<Option<Arc<dyn Accelerator>>> {
-        Ok(Some(Arc::new(Cmcd { steps: self.steps(collected)?.at(&collected.schedule, schedule)? })))
+        Ok(Arc::new(Cmcd { steps: CmcdSteps::linear(self.drift.clone(), self.steps, &noise)? }))
     }
 }
 

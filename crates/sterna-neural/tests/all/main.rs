@@ -9,9 +9,9 @@ mod cuda_engine;
 #[cfg(feature = "cuda")]
 mod cuda_ladders;
 mod derivatives;
-mod elsewhere;
 mod likelihood;
 mod networks;
+mod polished;
 mod references;
 mod splines;
 mod trained;

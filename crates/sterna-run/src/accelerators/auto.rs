@@ -79,11 +79,11 @@ impl Auto {
         let settings = Training { compute: Compute::Cpu, ..training(job.config, FIRST_STEPS) };
         let of_samples = Training { loss: Loss::Likelihood, batch: FLOW_BATCH, ..settings.clone() };
         let of_journeys = Training { loss: of_journeys(settings.loss), batch: POLISHING_BATCH, ..settings };
-        let flow = |settings| {
+        let flow = |settings: Training| -> Result<TrainFlow, JobError> {
             let flow = TrainFlow::new(path.clone(), job.problem.in_graphs(), size, settings);
             flow.map(TrainFlow::of_chains).map_err(impossible)
         };
-        let trainee = |name: &str, number: usize, flow: TrainFlow| {
+        let trainee = |name: &str, number: usize, flow: TrainFlow| -> Result<Trainee, JobError> {
             let (operations, (step, asked)) = flow.work().map_err(impossible)?;
             Ok(Trainee {
                 name: name.into(),

@@ -76,6 +76,34 @@ impl FirstBlockSummary {
     }
 }
 
+/// A way to carry swaps, weighed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WeighedWay {
+    /// What it is called.
+    pub name: String,
+    /// K.
+    pub steps: usize,
+    /// Of each pair, on samples that it was not fitted to.
+    #[serde(deserialize_with = "number::list")]
+    pub rejection_rates: Vec<f64>,
+    /// Evaluations of the target that a journey takes.
+    #[serde(deserialize_with = "number::one")]
+    pub evaluations: f64,
+    /// Multiply-adds of a journey, the target's left aside.
+    #[serde(deserialize_with = "number::one")]
+    pub multiply_adds: f64,
+    /// Steps that it was trained for.
+    pub training_steps: u64,
+    /// Draws for their cost, as many times those of plain swaps, if it carried all pairs.
+    #[serde(deserialize_with = "number::one")]
+    pub gain: f64,
+    /// Pairs that it carries.
+    pub pairs: usize,
+    /// Why it could not be had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
 impl ChoiceSummary {
     pub(super) fn of(choice: &Choice) -> Self {
         let name =
