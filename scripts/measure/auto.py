@@ -1,12 +1,12 @@
 """What `accelerator.kind = "auto"` chooses, and what that is worth beside plain swaps and fixed kinds: docs/auto.md.
 
     python3 scripts/measure/auto.py [--seeds 1,2] [--targets gmm-10;funnel] [--kinds none;auto] [--jobs 2] [--minutes 9]
-    python3 scripts/measure/auto.py --calibrate 40 [--jobs 2] [--minutes 9]
+    python3 scripts/measure/auto.py --calibrate 40 [--first 1] [--targets gmm-10] [--kinds none;auto] [--jobs 2] [--minutes 9]
     python3 scripts/measure/auto.py --page
 
 Runs `sterna run --json` on one thread each, so many at a time and none begun after so many minutes, and keeps one line for each in
 docs/auto/results.jsonl (or `--results FILE`), by target, kind and seed: a run that is measured again replaces its line. `--calibrate`
-compares log Z with the truth where `auto` has chosen, over so many seeds. `--page` writes the tables of docs/auto.md from all lines that
+compares log Z with the truth over so many seeds, from `--first` on: where `auto` has chosen, and beside it with plain swaps. `--page` writes the tables of docs/auto.md from all lines that
 there are, and runs nothing. Effective draws are those of the coordinate that has fewest; evaluations and processor-seconds are those of
 the whole run, with tuning, collecting, judging and training.
 """
@@ -88,7 +88,8 @@ CALIBRATED = {
     "normal-10": ["target.kind=normal", "target.dim=10", "chains.count=5"],
     "banana": ["target.kind=banana", "chains.count=8"],
 }
-CALIBRATION = ["chains.ensembles=1", "run.iterations=20000", "accelerator.kind=auto"]
+CALIBRATION = ["chains.ensembles=1", "run.iterations=20000"]
+CALIBRATED_KINDS = {"auto": "calibration", "none": "calibration, plain"}
 # No run of a series may take longer.
 LIMIT = 100
 
@@ -133,16 +134,17 @@ def measure(target, kind, seed):
     }
 
 
-def calibrate(target, seed):
+def calibrate(target, kind, seed):
     """How far log Z is from the truth, in standard errors, and what had been chosen."""
-    found = summary(seed, CALIBRATED[target] + CALIBRATION)
+    found = summary(seed, CALIBRATED[target] + CALIBRATION + KINDS[kind])
+    row = {"target": target, "kind": CALIBRATED_KINDS[kind], "seed": seed}
     if found is None:
-        return {"target": target, "kind": "calibration", "seed": seed, "failed": True}
+        return row | {"failed": True}
     log_z = found["log_z"]
-    z = (log_z["bar"] - log_z["truth"]) / log_z["standard_error"]
+    off, error = log_z["bar"] - log_z["truth"], log_z["standard_error"]
     pairs = (found.get("choice") or {}).get("pairs", [])
-    return {"target": target, "kind": "calibration", "seed": seed, "z": z,
-            "carried": sum(name != "plain" for name in pairs), "pairs": len(pairs)}
+    return row | {"z": off / error, "off": off, "error": error,
+                  "carried": sum(name != "plain" for name in pairs), "pairs": len(pairs)}
 
 
 def lines():
@@ -171,7 +173,7 @@ def table():
     """A row for each target and kind, medians over seeds, beside plain swaps with the same seeds."""
     cells = {}
     for row in sorted_lines():
-        if row["kind"] != "calibration" and not row.get("failed"):
+        if row["kind"] in KINDS and not row.get("failed"):
             cells.setdefault((row["target"], row["kind"]), []).append(row)
     out = ["| target | swaps | seeds | chosen | chains | ESS per 1,000 evaluations | beside plain | ESS per second | beside plain | at 1 ms an evaluation |",
            "|---|---|---|---|---|---|---|---|---|---|"]
@@ -196,17 +198,21 @@ def table():
 
 
 def calibration():
-    """What log Z of chosen swaps is worth: z-scores over seeds."""
+    """What log Z is worth with chosen swaps, and with plain ones: z-scores over seeds."""
     cells = {}
+    swaps = {kind: name for name, kind in CALIBRATED_KINDS.items()}
     for row in sorted_lines():
-        if row["kind"] == "calibration" and not row.get("failed"):
-            cells.setdefault(row["target"], []).append(row)
-    out = ["| target | seeds | seeds with a transport | mean z | standard deviation of z | largest |", "|---|---|---|---|---|---|"]
-    for target, rows in cells.items():
+        if row["kind"] in swaps and not row.get("failed"):
+            cells.setdefault((row["target"], swaps[row["kind"]]), []).append(row)
+    out = ["| target | swaps | seeds | seeds with a transport | mean z | in its standard errors | standard deviation of z | largest |",
+           "|---|---|---|---|---|---|---|---|"]
+    for (target, kind), rows in cells.items():
         z = [row["z"] for row in rows]
         spread = statistics.stdev(z) if len(z) > 1 else math.nan
         carried = sum(row["carried"] > 0 for row in rows)
-        out.append(f"| {target} | {len(z)} | {carried} | {statistics.mean(z):+.2f} | {spread:.2f} | {max(map(abs, z)):.2f} |")
+        mean = statistics.mean(z)
+        out.append(f"| {target} | {kind} | {len(z)} | {carried} | {mean:+.2f} | {mean / spread * math.sqrt(len(z)):+.1f} | {spread:.2f} "
+                   f"| {max(map(abs, z)):.2f} |")
     return "\n".join(out)
 
 
@@ -225,6 +231,7 @@ def main():
     parser.add_argument("--targets", default=";".join(TARGETS), help="separated by ;")
     parser.add_argument("--kinds", default="none;auto", help="separated by ;")
     parser.add_argument("--calibrate", type=int, default=0, help="so many seeds")
+    parser.add_argument("--first", type=int, default=1, help="the first seed of a calibration")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e6)
     parser.add_argument("--results", help="a file of one's own; the page stays as it is")
@@ -238,7 +245,9 @@ def main():
     seeds = arguments.seeds.split(",")
     jobs = [(measure, target, kind, int(seed)) for seed in seeds for kind in kinds for target in targets]
     if arguments.calibrate:
-        jobs = [(calibrate, target, seed) for seed in range(1, arguments.calibrate + 1) for target in CALIBRATED]
+        every = range(arguments.first, arguments.first + arguments.calibrate)
+        wanted = [target for target in targets if target in CALIBRATED]
+        jobs = [(calibrate, target, kind, seed) for seed in every for kind in kinds for target in wanted]
 
     def carry_out(job):
         if time.time() < end:

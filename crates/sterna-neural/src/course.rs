@@ -83,6 +83,8 @@ struct Notes {
     /// Whether the round-trip loss is trained on by now, and its losses.
     fine: bool,
     fine_losses: Vec<f64>,
+    /// The step from which the round-trip loss went on, where later weights of the loss before it were surely worse.
+    fine_from: Option<u64>,
     /// Points at which the target, and the network, were evaluated, and steps left out, before that.
     earlier_cost: (u64, u64),
     earlier_alarm: Option<String>,
@@ -166,6 +168,7 @@ impl<L: Lesson> Course<L> {
         self.notes.earlier_cost = self.cost();
         self.notes.earlier_alarm = self.trainer.alarm();
         self.notes.fine = true;
+        self.notes.fine_from = self.notes.looks.better_step();
         (self.notes.looks, self.notes.looked, self.best) = (Looks::default(), 0, None);
         self.trainer = self.lesson.fine_tune(weights).map_err(into_library)?;
         self.buffers.resize(self.lesson.inputs(), Vec::new());
@@ -274,7 +277,7 @@ impl<L: Lesson> Fitting for Course<L> {
             self.report.pairs.clear();
             return Ok(Fitted { report: self.report, ..self.lesson.failed()? });
         }
-        self.report.kept_step = self.notes.looks.better_step();
+        self.report.kept_step = self.notes.looks.better_step().or(self.notes.fine_from);
         let mut report = std::mem::take(&mut self.report);
         let mut fitted = self.lesson.graduate(self.chosen(), &mut report)?;
         fitted.report = report;

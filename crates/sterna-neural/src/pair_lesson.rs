@@ -125,11 +125,6 @@ impl PairFit {
         Self { training, ..self.clone() }
     }
 
-    /// Journeys of a step, in each direction.
-    pub fn batch(&self) -> usize {
-        self.training.batch
-    }
-
     /// Points at which a step of training asks the target, and the network.
     pub fn asked_in_a_step(&self, network: &impl PairNetwork) -> (u64, u64) {
         asked_in_a_step(network, &self.graph_path(network), self.training.batch, Some(self.training.loss))

@@ -18,6 +18,7 @@ use crate::fit::{Training, into_library};
 use crate::framing::{frame_of, framed, seen_from};
 use crate::graph::{Graph, Value};
 use crate::graph_path::GraphPath;
+use crate::judge::Split;
 use crate::losses::{Loss, check_flow_loss, flow_divergences, patient_divergence};
 use crate::mlp::Hidden;
 use crate::pair_lesson::{PairBatch, PairFit, PairNetwork, SCORED, one_way, stored};
@@ -91,6 +92,8 @@ pub struct FlowDescription {
 pub struct TrainFlow {
     fit: PairFit,
     size: FlowSize,
+    /// Whether chains have maps from a common base, and pairs none of their own.
+    of_chains: bool,
 }
 
 impl TrainFlow {
@@ -109,7 +112,14 @@ impl TrainFlow {
         check_flow_loss(training.loss)?;
         // What a network cannot be is known before anything is sampled.
         config(&*target, size, &[0.0, 1.0], Route::Direct)?.build(&mut Layout::new(), "flow")?;
-        Ok(Self { fit: PairFit::new(path, target, training)?, size })
+        let of_chains = training.loss.is_of_samples();
+        Ok(Self { fit: PairFit::new(path, target, training)?, size, of_chains })
+    }
+
+    /// A map of each chain from a common base whatever is trained on, as losses of samples have it: what these have come to can then
+    /// be polished by a loss of journeys between the chains.
+    pub fn of_chains(self) -> Self {
+        Self { of_chains: true, ..self }
     }
 }
 
@@ -121,9 +131,10 @@ fn config(target: &dyn GraphTarget, size: FlowSize, schedule: &[f64], route: Rou
 }
 
 impl TrainFlow {
-    /// Multiply-adds of a journey, and of a step of training: a way back costs twice a way there.
-    pub fn work(&self) -> Result<(f64, f64)> {
-        let route = if self.fit.loss().is_of_samples() { Route::ThroughBase } else { Route::Direct };
+    /// Multiply-adds of a journey; and of a step of training, with the points at which that asks the target. A way back costs twice a
+    /// way there.
+    pub fn work(&self) -> Result<(f64, (f64, u64))> {
+        let route = if self.of_chains { Route::ThroughBase } else { Route::Direct };
         let config = config(self.fit.target(), self.size, &[0.0, 0.5, 1.0], route)?;
         let network = config.build(&mut Layout::new(), "flow")?;
         let dim = network.dim();
@@ -132,23 +143,26 @@ impl TrainFlow {
             let (y, log_det) = network.record(&conditions, x.slice(0, dim));
             vec![y, log_det]
         });
-        Ok((journey, 3.0 * journey * self.fit.batch() as f64))
+        let (target, maps) = self.fit.asked_in_a_step(&TrainedFlow { network, config, frame: None });
+        // A sample's surprise takes one of the two maps that a journey through the base has.
+        let each = if self.fit.loss().is_of_samples() { 1.5 } else { 3.0 };
+        Ok((journey, (each * journey * maps as f64, target)))
     }
 }
 
 impl InSlices for TrainFlow {
     fn slice(&self, steps: u64) -> sterna::Result<Arc<dyn Fit>> {
-        Ok(Arc::new(Self { fit: self.fit.slice(steps), size: self.size }))
+        Ok(Arc::new(Self { fit: self.fit.slice(steps), ..*self }))
     }
 
     fn on(&self, path: &Arc<dyn AnnealingPath>) -> Arc<dyn InSlices> {
-        Arc::new(Self { fit: self.fit.on(path), size: self.size })
+        Arc::new(Self { fit: self.fit.on(path), ..*self })
     }
 }
 
 impl Fit for TrainFlow {
     fn on(&self, path: &Arc<dyn AnnealingPath>) -> Option<Arc<dyn Fit>> {
-        Some(Arc::new(Self { fit: self.fit.on(path), size: self.size }))
+        Some(Arc::new(Self { fit: self.fit.on(path), ..*self }))
     }
 
     fn wants_scores(&self) -> bool {
@@ -169,7 +183,7 @@ impl Fit for TrainFlow {
     /// Maps of chains from a base are functions of β, learned at some of them; those of pairs, and the affine base of splines, know
     /// their own chains alone.
     fn rebuild_at(&self, record: &[u8], _: &Schedule) -> sterna::Result<Option<Fitted>> {
-        match self.fit.loss().is_of_samples() && self.size.coupling.is_affine() {
+        match self.of_chains && self.size.coupling.is_affine() {
             true => self.rebuild(record).map(Some),
             false => Ok(None),
         }
@@ -197,7 +211,7 @@ impl TrainFlow {
             Some(stored) => stored.description.frame.clone(),
             None => frame_of(self.fit.path(), &collected, false)?.map(|frame| (*frame).clone()),
         };
-        let route = match (self.fit.loss().is_of_samples(), &frame) {
+        let route = match (self.of_chains, &frame) {
             (true, None) => Route::ThroughReference,
             (true, Some(_)) => Route::ThroughBase,
             (false, _) => Route::Direct,
@@ -206,7 +220,11 @@ impl TrainFlow {
         if !config.coupling.is_affine() {
             let frame = frame.clone().map(Arc::new);
             let seen = seen_from(frame.as_ref(), self.fit.path(), &collected)?;
-            let base = AffineBase::of_samples(&seen.samples);
+            // What judges the flow later is not to have shaped its base.
+            let split = Split::new(seen);
+            let rows = |chain| split.training_rows(chain, usize::MAX);
+            let samples: Vec<_> = (0..collected.schedule.chains()).map(rows).collect();
+            let base = AffineBase::of_samples(&samples);
             let is_standard = route == Route::ThroughReference;
             config.base = Some(if is_standard { base.from_standard() } else { base });
         }

@@ -8,7 +8,7 @@ mod setup;
 mod swaps;
 mod target_chain;
 
-pub use choice::{ChoiceSummary, WeighedWay};
+pub use choice::{ChoiceSummary, FirstBlockSummary, WeighedWay};
 pub use cost::{Cost, Evaluations, Spent, Stages, Stopwatch, Time, Times, Training};
 pub use quantity::{Quantity, Ranks, WorstMixing};
 pub(crate) use quantity::{UNNAMED, heights};

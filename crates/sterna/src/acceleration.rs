@@ -4,7 +4,8 @@ mod choice;
 mod collecting;
 mod guarded;
 
-pub use choice::{Candidate, Choice, Choose, InSlices, Moved, PLAIN, Prospect, Trainee, Weighed};
+pub use crate::records::{Rate, SwapsSeen};
+pub use choice::{Candidate, Choice, Choose, FirstBlock, InSlices, Moved, PLAIN, Prospect, Trainee, Weighed};
 pub(crate) use collecting::CollectRecord;
 pub use guarded::{Guarded, JUDGES, judged_rejections, partly_plain};
 
@@ -124,31 +125,33 @@ pub trait Fit: Send + Sync {
     }
 
     /// Where chains are to move from their schedule, for what was made to be rejected equally often by all pairs, and what was made for
-    /// chains there. Rejection rates are those that burn-in has seen or, before it, those that held-out samples promise.
+    /// chains there: by the swaps that burn-in has seen or, before it, by what held-out samples promise.
     fn follow(
         &self,
         _fitted: &Fitted,
         _schedule: &Schedule,
-        _seen: Option<&[f64]>,
+        _seen: Option<&SwapsSeen>,
     ) -> Result<Option<(Schedule, Fitted)>> {
         Ok(None)
     }
 
-    /// Where chains had been, and what was made for them there, if draws cost more by what burn-in saw than had been promised before they
-    /// moved.
-    fn go_back(&self, _fitted: &Fitted, _seen: &[f64]) -> Result<Option<(Schedule, Fitted)>> {
-        Ok(None)
-    }
-
-    /// Whether what burn-in shows of its swaps may change it once more.
+    /// Whether what the run's first block shows of its swaps may change it once more.
     fn looks_again(&self) -> bool {
         false
     }
 
-    /// What it made, but with plain swaps on these pairs, where that is another thing.
-    fn plain_on(&self, _fitted: &Fitted, _pairs: &[bool]) -> Result<Option<Fitted>> {
-        Ok(None)
+    /// What goes on by what the first block has shown.
+    fn look_again(&self, fitted: &Fitted, _schedule: &Schedule, _seen: &SwapsSeen) -> Result<Verdict> {
+        Ok(Verdict::Here(fitted.clone()))
     }
+}
+
+/// What follows from a run's first block, whose draws do not count.
+pub enum Verdict {
+    /// Chains stay, and this carries their swaps.
+    Here(Fitted),
+    /// Chains had moved in vain: they go back to where this was made for, and burn-in begins anew.
+    Back(Schedule, Fitted),
 }
 
 /// A fit under way.
@@ -201,7 +204,8 @@ pub struct FitReport {
     pub losses: Vec<f64>,
     /// Likewise of the steps that made the round-trip loss small, where there were any.
     pub fine_tuning_losses: Vec<f64>,
-    /// The step of the last round whose weights were kept, where held-out samples found those of the last one surely worse.
+    /// The step of the last round whose weights were kept, or from which the round-trip loss went on, where held-out samples found later
+    /// ones surely worse.
     pub kept_step: Option<u64>,
     /// Each pair on held-out samples, after the last round.
     pub pairs: Vec<PairReport>,

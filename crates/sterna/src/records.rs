@@ -9,10 +9,13 @@ use serde::{Deserialize, Serialize};
 
 mod sampling;
 mod tuning;
+mod turns;
 mod warmup;
 
 pub use sampling::{Draws, LATEST, SamplingRecord};
 pub use tuning::TuningRecord;
+pub(crate) use turns::{ENOUGH_SWAPS, LOOKING_TURNS, TurnsRecord};
+pub use turns::{Rate, SwapsSeen};
 pub use warmup::WarmupRecord;
 
 /// A record of several ladders that can be joined and parted: a run goes on with another number of

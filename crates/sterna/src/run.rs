@@ -15,6 +15,7 @@ use std::sync::Arc;
 mod among;
 mod by_engine;
 mod climbs;
+mod first_block;
 mod fits;
 mod ladder;
 mod outlook;
@@ -211,7 +212,7 @@ impl Run {
                 let block = self.adaptation_block(round);
                 ((done / block + 1) * block).min(self.settings.round(round).1)
             }
-            Stage::BurnIn if done < total / 2 => total / 2,
+            Stage::BurnIn if done < self.half_of_burn_in() => self.half_of_burn_in(),
             Stage::Tuning(_) => self.next_look_at_tuning(done),
             Stage::Sampling => self.next_look(done),
             _ => total,
@@ -252,7 +253,7 @@ impl Run {
                 let anew = self.look_again()?;
                 self.enter(if anew { Stage::BurnIn } else { Stage::Sampling });
             }
-            Stage::BurnIn if done == total / 2 => {
+            Stage::BurnIn if done == self.half_of_burn_in() => {
                 if self.reference.is_none() {
                     self.ladder.free_stranded()?;
                 }
@@ -300,6 +301,9 @@ impl Run {
                 let record = SamplingRecord::new(&shard.ensemble, iterations, thin).with_modes(modes.clone());
                 shard.sampling = Some(record.with_trajectories(trajectories));
             }
+        }
+        if matches!(stage, Stage::BurnIn | Stage::Sampling) {
+            self.take_turns();
         }
         self.ladder.clear_tuning(self.settings.round_iterations);
         if stage == Stage::Collecting && self.fits.done == 0 {

@@ -101,8 +101,8 @@ fn training_asks_for_no_evaluations() {
     let there = target.clone();
     let size = FlowSize::new(4, Hidden::new(1, 16));
     let fit = TrainFlow::new(path.clone(), host_target(Arc::new(target)), size, training()).unwrap();
-    let (journey, step) = fit.work().unwrap();
-    assert!(journey > 1000.0 && step == 3.0 * 64.0 * journey);
+    let (journey, (step, asked)) = fit.work().unwrap();
+    assert!(journey > 1000.0 && (step, asked) == (3.0 * 64.0 * journey, 0));
     let settings = Settings { chains: 3, collect: 1500, iterations: 3000, ..Settings::default() };
     let fit = Arc::new(fit);
     let mut run = Run::accelerated(path, settings, Acceleration::Fitted(fit.clone())).unwrap();

@@ -11,6 +11,7 @@ mod cuda_ladders;
 mod derivatives;
 mod likelihood;
 mod networks;
+mod polished;
 mod references;
 mod splines;
 mod trained;

@@ -29,6 +29,9 @@ const OF_A_PROGRAM: f64 = 1e-4;
 const FIRST_STEPS: u64 = 250;
 const FLOW_BATCH: usize = 128;
 
+/// Journeys in each direction of a step that polishes it.
+const POLISHING_BATCH: usize = 64;
+
 /// The same of controlled diffusions, which ask the target.
 const FIRST_OF_DRIFTS: u64 = 150;
 const DRIFT_BATCH: usize = 32;
@@ -65,29 +68,39 @@ pub struct Auto {
 }
 
 impl Auto {
-    /// A flow that is trained on stored samples alone; none in one dimension, where affine maps do as much.
+    /// A flow that is trained on stored samples alone, and one that goes on from it by journeys between the chains, which ask the target;
+    /// none in one dimension, where affine maps do as much.
     fn flow(&self, job: &Planned, path: &Arc<dyn AnnealingPath>) -> Result<Vec<Trainee>, JobError> {
         if path.dim() < 2 {
             return Ok(Vec::new());
         }
         let (layers, width) = size(job.config, USUAL)?;
         let size = FlowSize::new(layers, Hidden::new(2, width));
-        let settings = training(job.config, FIRST_STEPS);
-        let settings =
-            Training { loss: Loss::Likelihood, batch: FLOW_BATCH, compute: Compute::Cpu, ..settings };
-        let flow =
-            TrainFlow::new(path.clone(), job.problem.in_graphs(), size, settings).map_err(impossible)?;
-        let (operations, step) = flow.work().map_err(impossible)?;
-        let (name, training) = ("flow".into(), Arc::new(flow));
-        Ok(vec![Trainee {
-            name,
-            family: ("flow".into(), 1),
-            training,
-            operations,
-            evaluations: 1.0,
-            step: (step, 0.0),
-            first: FIRST_STEPS,
-        }])
+        let settings = Training { compute: Compute::Cpu, ..training(job.config, FIRST_STEPS) };
+        let of_samples = Training { loss: Loss::Likelihood, batch: FLOW_BATCH, ..settings.clone() };
+        let of_journeys = Training { loss: of_journeys(settings.loss), batch: POLISHING_BATCH, ..settings };
+        let flow = |settings: Training| -> Result<TrainFlow, JobError> {
+            let flow = TrainFlow::new(path.clone(), job.problem.in_graphs(), size, settings);
+            flow.map(TrainFlow::of_chains).map_err(impossible)
+        };
+        let trainee = |name: &str, number: usize, flow: TrainFlow| -> Result<Trainee, JobError> {
+            let (operations, (step, asked)) = flow.work().map_err(impossible)?;
+            Ok(Trainee {
+                name: name.into(),
+                family: ("flow".into(), number),
+                training: Arc::new(flow),
+                after: number.checked_sub(2),
+                operations,
+                evaluations: 1.0,
+                step: (step, asked as f64),
+                first: FIRST_STEPS,
+            })
+        };
+        let mut trainees = vec![trainee("flow", 1, flow(of_samples)?)?];
+        if job.problem.target.has_score() {
+            trainees.push(trainee("flow, polished", 2, flow(of_journeys)?)?);
+        }
+        Ok(trainees)
     }
 
     /// Controlled diffusions of few steps and more: their training asks for scores, as their journeys do.
@@ -98,8 +111,12 @@ impl Auto {
         let particles = particles(job)?;
         let (_, width) = size(job.config, USUAL)?;
         let settings = training(job.config, FIRST_OF_DRIFTS);
-        let loss = if settings.loss.is_of_samples() { Loss::Skl } else { settings.loss };
-        let settings = Training { loss, batch: DRIFT_BATCH, compute: Compute::Cpu, ..settings };
+        let settings = Training {
+            loss: of_controls(settings.loss),
+            batch: DRIFT_BATCH,
+            compute: Compute::Cpu,
+            ..settings
+        };
         let trainee = |steps: usize| {
             let along_score = job.config.network.along_score.unwrap_or(particles.is_none());
             let hidden = Hidden::new(2, width);
@@ -111,6 +128,7 @@ impl Auto {
                 name: format!("cmcd, K = {steps}"),
                 family: ("cmcd".into(), steps),
                 training: Arc::new(fit),
+                after: None,
                 operations,
                 evaluations: steps as f64,
                 step: (step, asked as f64),
@@ -169,6 +187,16 @@ impl Auto {
         let acceleration = self.choose(job, hot.path.clone(), candidates, Vec::new())?;
         Ok(Plan::new(hot.path.clone(), acceleration, 0))
     }
+}
+
+/// The loss by which controlled diffusions are trained where this one was asked for.
+fn of_controls(loss: Loss) -> Loss {
+    if loss.is_of_samples() { Loss::Skl } else { loss }
+}
+
+/// That by which a flow is polished: one of journeys, which flows have.
+fn of_journeys(loss: Loss) -> Loss {
+    if loss == Loss::LogVariance { Loss::Skl } else { of_controls(loss) }
 }
 
 /// Multiply-adds that an evaluation is worth, at so many seconds or at what is usual.

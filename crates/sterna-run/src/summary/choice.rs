@@ -3,7 +3,7 @@
 use super::number;
 use crate::report::format::count;
 use serde::{Deserialize, Serialize};
-use sterna::acceleration::{Choice, Weighed};
+use sterna::acceleration::{Choice, FirstBlock, Weighed};
 
 /// What was weighed, and what was chosen; where nothing was worth trying, why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,54 @@ pub struct ChoiceSummary {
     /// β of each chain where the samples lay that the choice was made from, if chains have moved since.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "number::list")]
     pub moved_from: Vec<f64>,
+    /// What the run's first block has shown of the swaps, where transports carried some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_block: Option<FirstBlockSummary>,
+}
+
+/// What the run's first block, whose draws do not count, has shown of the swaps that were chosen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FirstBlockSummary {
+    /// Its iterations.
+    pub iterations: u64,
+    /// Of each pair, in the proposals that transports carried.
+    #[serde(deserialize_with = "number::list")]
+    pub rejection_rates: Vec<f64>,
+    /// Of each pair, in the plain ones between them.
+    #[serde(deserialize_with = "number::list")]
+    pub plain_rejection_rates: Vec<f64>,
+    /// Pairs, counted from 1, that went back to plain swaps.
+    pub back_to_plain: Vec<usize>,
+}
+
+impl FirstBlockSummary {
+    fn of(block: &FirstBlock) -> Self {
+        Self {
+            iterations: block.iterations,
+            rejection_rates: block.carried.clone(),
+            plain_rejection_rates: block.plain.clone(),
+            back_to_plain: block.given_back.iter().map(|pair| pair + 1).collect(),
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let mean = |rates: &[f64]| {
+            let known = || rates.iter().filter(|rate| rate.is_finite());
+            known().sum::<f64>() / known().count() as f64
+        };
+        let given_back = match self.back_to_plain.len() {
+            0 => String::new(),
+            1 => "; on one pair they did not pay, and swaps are plain there".into(),
+            n => format!("; on {n} pairs they did not pay, and swaps are plain there"),
+        };
+        format!(
+            " In the run's first {} iterations, which do not count, {:.3} of the swaps that transports carried were rejected, and {:.3} of \
+             the plain ones between them{given_back}.",
+            count(self.iterations),
+            mean(&self.rejection_rates),
+            mean(&self.plain_rejection_rates)
+        )
+    }
 }
 
 /// A way to carry swaps, weighed.
@@ -79,6 +127,7 @@ impl ChoiceSummary {
             evaluations: choice.evaluations,
             reason: choice.reason.clone(),
             moved_from: choice.moved.as_ref().map_or(Vec::new(), |moved| moved.from.betas().to_vec()),
+            first_block: choice.first_block.as_ref().map(FirstBlockSummary::of),
         }
     }
 
@@ -98,10 +147,12 @@ impl ChoiceSummary {
                 " Chains, {now} in place of {before}, have moved to where all pairs would be rejected equally often."
             ),
         };
-        match self.weighed.iter().skip(1).any(|way| way.pairs > 0) {
+        let block = self.first_block.as_ref();
+        let seen = block.map_or(String::new(), FirstBlockSummary::sentence);
+        match block.is_some() || self.weighed.iter().skip(1).any(|way| way.pairs > 0) {
             true => format!(
                 "On samples held out from tuning the mixture promised {:.2} times the draws of plain swaps for their cost; \
-                 judging took {asked} evaluations.{moved}",
+                 judging took {asked} evaluations.{moved}{seen}",
                 self.gain
             ),
             false => format!(

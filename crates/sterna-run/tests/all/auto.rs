@@ -30,13 +30,25 @@ fn what_was_weighed_is_told() {
     let choice = found.choice.as_ref().expect("it was to choose");
     assert_eq!(
         names(choice),
-        ["plain", "affine, diagonal", "affine, full", "flow", "cmcd, K = 1", "cmcd, K = 2", "cmcd, K = 5"]
+        [
+            "plain",
+            "affine, diagonal",
+            "affine, full",
+            "flow",
+            "flow, polished",
+            "cmcd, K = 1",
+            "cmcd, K = 2",
+            "cmcd, K = 5"
+        ]
     );
     // Chains follow what carries them: there may be more than five now, or fewer.
     assert_eq!((choice.pairs.len(), &choice.pairs[0][..]), (found.setup.pairs, "affine, diagonal"));
     assert!([0, 5].contains(&choice.moved_from.len()), "{choice:?}");
     let counted = choice.pairs.iter().filter(|name| *name == "affine, diagonal").count();
     assert_eq!(choice.weighed[1].pairs, counted);
+    // The run's first block has shown the same pairs.
+    let block = choice.first_block.as_ref().unwrap();
+    assert_eq!((block.rejection_rates.len(), block.iterations > 100), (found.setup.pairs, true), "{block:?}");
     // An evaluation is cheap here, and a network is not.
     assert!(choice.weighed[3].refused.as_ref().unwrap().contains("does not cover"));
     assert!(choice.evaluation_multiply_adds > 100.0 && choice.evaluation_multiply_adds < 10_000.0);
@@ -54,6 +66,7 @@ fn what_was_weighed_is_told() {
         "affine, diagonal",
         "times the draws",
         "Swaps that were weighed",
+        "which do not count",
     ] {
         assert!(page.contains(part), "{part}");
     }

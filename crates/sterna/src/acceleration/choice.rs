@@ -7,22 +7,25 @@
 
 mod balance;
 mod choosing;
+mod first_block;
 mod following;
 mod judges;
 mod pick;
 mod prospect;
 mod slices;
 
+pub use first_block::FirstBlock;
 pub use following::Moved;
 pub use prospect::Prospect;
 pub use slices::{InSlices, Trainee};
 
-use super::{Attempt, Collected, Fit, FitReport, Fitted, Fitting, PairReport};
+use super::{Attempt, Collected, Fit, FitReport, Fitted, Fitting, PairReport, SwapsSeen, Verdict};
 use crate::accelerator::Accelerator;
 use crate::accelerators::{Identity, InTurn, PerPair};
 use crate::error::BadState;
 use crate::path::AnnealingPath;
 use crate::{Result, Schedule};
+use balance::PLAIN_SHARE;
 use choosing::Choosing;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -90,6 +93,8 @@ pub struct Choice {
     pub reason: Option<String>,
     /// Whether chains have moved to where the chosen transports are rejected equally often, and where they were before.
     pub moved: Option<Moved>,
+    /// What the run's first block has shown of its swaps, once it is over.
+    pub first_block: Option<FirstBlock>,
     /// What plain swaps cost and brought as it was made.
     pub prospect: Prospect,
 }
@@ -287,29 +292,16 @@ impl Fit for Choose {
         &self,
         fitted: &Fitted,
         schedule: &Schedule,
-        seen: Option<&[f64]>,
+        seen: Option<&SwapsSeen>,
     ) -> Result<Option<(Schedule, Fitted)>> {
-        self.followed(fitted, schedule, seen)
-    }
-
-    fn go_back(&self, fitted: &Fitted, seen: &[f64]) -> Result<Option<(Schedule, Fitted)>> {
-        self.gone_back(fitted, seen)
+        self.followed(fitted, schedule, seen.map(|seen| seen.mixed(PLAIN_SHARE)))
     }
 
     fn looks_again(&self) -> bool {
         true
     }
 
-    fn plain_on(&self, fitted: &Fitted, worse: &[bool]) -> Result<Option<Fitted>> {
-        if fitted.record.is_empty() || !worse.contains(&true) {
-            return Ok(None);
-        }
-        let (_, fits) = self.read(&fitted.record)?;
-        let Some(mut choice) = fitted.report.choice.clone() else { return Ok(None) };
-        for (way, _) in choice.of_pair.iter_mut().zip(worse).filter(|(_, worse)| **worse) {
-            *way = 0;
-        }
-        let fits = fits.into_iter().filter(|(way, _)| choice.of_pair.contains(way)).collect();
-        Ok(Some(self.made(choice, fits, fitted.report.clone())?))
+    fn look_again(&self, fitted: &Fitted, schedule: &Schedule, seen: &SwapsSeen) -> Result<Verdict> {
+        self.looked_at(fitted, schedule, seen)
     }
 }

@@ -51,8 +51,9 @@ impl InTurn {
         Self { inner, every }
     }
 
-    fn is_plain(&self, iteration: u64) -> bool {
-        (iteration / 2).is_multiple_of(self.every)
+    /// Whether proposals of that iteration are plain, where one of `every` is.
+    pub(crate) fn is_plain_turn(every: u64, iteration: u64) -> bool {
+        (iteration / 2).is_multiple_of(every)
     }
 }
 
@@ -69,7 +70,7 @@ impl Accelerator for InTurn {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let Memory { carried, plain } = scratch.get();
-        match self.is_plain(call.iteration) {
+        match Self::is_plain_turn(self.every, call.iteration) {
             true => Identity.travel(direction, call, journey, plain),
             false => self.inner.travel(direction, call, journey, carried),
         }

@@ -3,10 +3,10 @@
 use super::among::{read, written};
 use super::ladder::{Barrier, Ladder, Shard};
 use super::progress::Asked;
-use super::{Criterion, Run, Settings, Stage};
+use super::{Criterion, Run, Stage};
 use crate::Result;
 use crate::acceleration::{
-    Acceleration, Attempt, Choice, CollectRecord, Collected, Fitted, Fitting, PairReport, Prospect,
+    Acceleration, Attempt, CollectRecord, Collected, Fitted, Fitting, PairReport, Prospect,
 };
 use crate::accelerators::Identity;
 use crate::estimates::{bulk_draws, round_trip_rate};
@@ -56,18 +56,6 @@ impl AsTuned {
 
 /// Round trips that make a count of them trustworthy.
 const ENOUGH: u64 = 20;
-/// Swaps of a pair that show how often it is rejected.
-const ENOUGH_SWAPS: u64 = 100;
-/// Iterations of burn-in that is looked at: in either half each pair on the way to the target has so many, of all ladders together. It is
-/// proposed in every second one.
-pub(super) fn watched_burn_in(settings: &Settings) -> u64 {
-    settings.burn_in.max(4 * ENOUGH_SWAPS.div_ceil(settings.ensembles as u64) + 2)
-}
-
-fn are_enough(swaps: &[u64]) -> bool {
-    swaps.iter().all(|&n| n >= ENOUGH_SWAPS)
-}
-
 /// Plain swaps on the tuned ladder, as the first samples for a fit were collected: what an accelerator is
 /// held against.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -162,6 +150,11 @@ impl Run {
             every: legs.map_or(1, |legs| legs.every()),
             ahead: f64::NAN,
         };
+        // What an earlier choice has carried asked for journeys: a choice adds those of each way by itself.
+        let carried =
+            self.choice().filter(|_| self.fits.done > 0).map_or(0.0, |choice| choice.journeys(&rates));
+        let carried = carried * (rates.iterations * rates.ladders as u64) as f64;
+        let rates = Prospect { evaluations: rates.evaluations.saturating_sub(carried as u64), ..rates };
         Prospect { ahead: self.iterations_ahead(&rates), ..rates }
     }
 
@@ -179,6 +172,12 @@ impl Run {
 
     /// Whether samples for a fit are not worth collecting: then it is left at that.
     pub(super) fn leaves_fit(&mut self) -> bool {
+        if let Some(choice) = self.choice().filter(|_| self.fits.done > 0) {
+            // Nothing has been sampled since.
+            let prospect =
+                Prospect { ahead: self.iterations_ahead(&choice.prospect), ..choice.prospect.clone() };
+            return self.leaves(&prospect);
+        }
         let last = self.progress.rounds.last();
         let rates = last.map_or(Vec::new(), |round| {
             round.rejection_rates.iter().map(|rate| rate.unwrap_or(f64::NAN)).collect()
@@ -232,125 +231,6 @@ impl Run {
             self.enter(Stage::Fitting);
         }
         Ok(())
-    }
-
-    /// Chains move to where all pairs would be rejected equally often, if what was fitted can be had there: as held-out samples promise,
-    /// or by the rates that were seen. Whether they have.
-    fn follow_transport(&mut self, seen: Option<&[f64]>) -> Result<bool> {
-        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(false) };
-        let Some(fitted) = &self.fits.fitted else { return Ok(false) };
-        if self.settings.criterion == Criterion::Fixed {
-            return Ok(false);
-        }
-        match fit.follow(fitted, &self.ladder.sampler.schedule, seen)? {
-            Some((schedule, fitted)) => self.take_up(schedule, fitted).map(|()| true),
-            None => Ok(false),
-        }
-    }
-
-    /// Chains elsewhere, maybe more or fewer of them, and what was made for them there.
-    fn take_up(&mut self, schedule: Schedule, fitted: Fitted) -> Result<()> {
-        self.ladder.sampler.accelerator = fitted.accelerator.clone();
-        self.fits.fitted = Some(fitted);
-        if schedule.chains() == self.ladder.chains() {
-            return self.ladder.move_chains(schedule);
-        }
-        self.ladder.lay_out(self.ladder.sampler.path.clone(), schedule)?;
-        if let Some(plain) = self.fits.plain.as_ref().filter(|_| self.reference.is_some()) {
-            self.ladder.rest(plain.every, plain.alone);
-        }
-        self.hand_over_masses();
-        Ok(())
-    }
-
-    /// Halfway through burn-in: chains that have followed a transport move once more, by what was seen of its swaps.
-    pub(super) fn follow_burn_in(&mut self) -> Result<()> {
-        if self.choice().is_none_or(|choice| choice.moved.is_none()) {
-            return Ok(());
-        }
-        let (mut seen, swaps) = self.seen_so_far();
-        let (first, beyond) = swaps.split_at(self.ladder.sampler.schedule.target());
-        if !are_enough(beyond) {
-            // That leg rests, and little was seen of it. With rates unknown it stays as it is.
-            seen[first.len()..].fill(f64::NAN);
-        }
-        if are_enough(first) && self.follow_transport(Some(&seen))? {
-            self.ladder.clear_tuning(self.settings.round_iterations);
-        }
-        Ok(())
-    }
-
-    /// Rejection rate of each pair, and the swaps that it was seen in.
-    fn seen_so_far(&self) -> (Vec<f64>, Vec<u64>) {
-        let (counts, chains) = (self.ladder.tuning_counts(), self.ladder.chains());
-        (Counts::rejection_rates(counts.clone(), chains), Counts::swaps(counts, chains))
-    }
-
-    /// End of burn-in: swaps are plain on pairs where those of the fit were rejected more often than plain ones had been. Chains
-    /// that had moved in vain go back, and burn-in begins anew: whether they do.
-    pub(super) fn look_again(&mut self) -> Result<bool> {
-        let Acceleration::Fitted(fit) = &self.acceleration else { return Ok(false) };
-        let (Some(fitted), Some(plain)) = (&self.fits.fitted, &self.fits.plain) else { return Ok(false) };
-        if !fit.looks_again() {
-            return Ok(false);
-        }
-        let (seen, swaps) = self.seen_so_far();
-        let (schedule, choice) = (&self.ladder.sampler.schedule, self.choice());
-        if choice.is_some_and(|choice| choice.moved.is_some()) {
-            let back = match are_enough(&swaps[..schedule.target()]) {
-                true => fit.go_back(fitted, &seen)?,
-                false => None,
-            };
-            return match back {
-                Some((schedule, fitted)) => self.take_up(schedule, fitted).map(|()| true),
-                None => Ok(false),
-            };
-        }
-        let plain = match plain.schedule == *schedule {
-            true => &plain.rejection_rates,
-            // Chains had moved in an earlier round: where they have stayed since, plain swaps were judged.
-            false => match choice.and_then(|choice| choice.weighed.first()) {
-                Some(judged) if judged.rejection_rates.len() == seen.len() => &judged.rejection_rates,
-                _ => return Ok(false),
-            },
-        };
-        let worse = |n: usize| {
-            // Three standard errors of a number between 0 and 1 that is known from so many swaps.
-            let unsure = 1.5 / (swaps[n].max(1) as f64).sqrt();
-            seen[n] > plain[n] + unsure
-        };
-        let worse: Vec<bool> = (0..seen.len()).map(worse).collect();
-        if let Some(fitted) = fit.plain_on(fitted, &worse)? {
-            self.ladder.sampler.accelerator = fitted.accelerator.clone();
-            self.fits.fitted = Some(fitted);
-        }
-        Ok(false)
-    }
-
-    /// What was weighed and chosen, where something was.
-    fn choice(&self) -> Option<&Choice> {
-        self.fits.fitted.as_ref()?.report.choice.as_ref()
-    }
-
-    /// Whether a choice has fallen on a transport for some pair.
-    fn carries(&self) -> bool {
-        self.choice()
-            .is_some_and(|choice| choice.moved.is_some() || choice.of_pair.iter().any(|way| *way > 0))
-    }
-
-    /// Iterations of burn-in: where transports were chosen for what held-out samples promise, enough to see twice how often their swaps
-    /// are rejected.
-    pub(super) fn burn_in(&self) -> u64 {
-        if self.carries() { watched_burn_in(&self.settings) } else { self.settings.burn_in }
-    }
-
-    /// Whether burn-in is recorded, so that it can be looked at.
-    pub(super) fn watches_burn_in(&self) -> bool {
-        self.looks_again_at_fits() && self.carries()
-    }
-
-    fn looks_again_at_fits(&self) -> bool {
-        matches!(&self.acceleration, Acceleration::Fitted(fit) if fit.looks_again())
     }
 
     /// End of collecting: the samples go to the fit.
@@ -489,37 +369,5 @@ impl Run {
             Some(reference) => reference.path(&self.settings),
             None => Ok(self.first_path.clone()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Legs;
-
-    /// However many ladders share the swaps, whatever rests, and whichever pairs come first.
-    #[test]
-    fn each_half_of_a_burn_in_that_is_watched_shows_enough_swaps() {
-        let ladders = [
-            Legs::new(5, 4),
-            Legs::new(7, 3).resting(9),
-            Legs::new(4, 1).resting(9),
-            Legs::new(4, 1).resting(9).with_no_idle_turns(2),
-        ];
-        for (ensembles, legs) in (1..=120).flat_map(|ensembles| ladders.map(|legs| (ensembles, legs))) {
-            let settings = Settings { ensembles, burn_in: 0, ..Settings::default() };
-            let all = watched_burn_in(&settings);
-            for (first, pair) in (1..10).flat_map(|first| (1..=legs.target()).map(move |pair| (first, pair)))
-            {
-                for half in [first..first + all / 2, first + all / 2..first + all] {
-                    let proposed = half.filter(|t| legs.pairs(*t).any(|other| other == pair)).count();
-                    assert!(are_enough(&[(ensembles * proposed) as u64]), "{ensembles}: {legs:?}, {pair}");
-                }
-            }
-        }
-        assert_eq!(
-            [1, 4].map(|n| watched_burn_in(&Settings { ensembles: n, burn_in: 0, ..Settings::default() })),
-            [402, 102]
-        );
     }
 }

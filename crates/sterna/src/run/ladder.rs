@@ -10,7 +10,7 @@ use crate::explorer::Tuning;
 use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use crate::partners::Team;
 use crate::path::{AnnealingPath, Points};
-use crate::records::{Counts, Ladders, SamplingRecord, TuningRecord, WarmupRecord};
+use crate::records::{Counts, Ladders, SamplingRecord, SwapsSeen, TuningRecord, TurnsRecord, WarmupRecord};
 use crate::schedule::{Schedule, cumulative_barrier};
 use crate::streams::{Phase, Streams};
 use crate::{Batch, Error, Result};
@@ -88,6 +88,7 @@ pub(super) struct Shard {
     #[serde(skip)]
     work: Work,
     pub tuning: TuningRecord,
+    pub turns: TurnsRecord,
     pub collecting: CollectRecord,
     pub warmup: WarmupRecord,
     pub sampling: Option<SamplingRecord>,
@@ -245,7 +246,7 @@ impl Ladder {
         let (sampler, exchange) = (&self.sampler, &self.exchange);
         let shard = self.shards.iter_mut().find(|shard| shard.ensemble.first_copy() == team.ladder);
         let shard = shard.expect("every rank knows all ladders");
-        let wanted = shard.wanted(stage, records);
+        let wanted = shard.wanted(stage);
         shard.recorded(stage, records, |ensemble, work, out| {
             Rows { team, exchange, sampler, ensemble, work: &mut work.rows }.advance(wanted, done, block, out)
         })
@@ -263,11 +264,17 @@ impl Ladder {
             let (copies, chains) = (shard.ensemble.copies(), shard.ensemble.chains());
             let dim = shard.ensemble.points.x.dim();
             shard.tuning = TuningRecord::new(copies, chains, dim, round_iterations as usize);
+            shard.turns = TurnsRecord::new(copies, chains);
         }
     }
 
     pub fn tuning_counts(&self) -> impl Iterator<Item = &Counts> + Clone {
         self.shards.iter().map(|s| &s.tuning.counts)
+    }
+
+    /// What plain and carried swaps in turn have shown of each other.
+    pub fn swaps_seen(&self) -> SwapsSeen {
+        TurnsRecord::seen(self.shards.iter().map(|s| &s.turns), self.chains())
     }
 
     pub fn tuning(&self) -> impl Iterator<Item = &TuningRecord> + Clone {
@@ -349,6 +356,7 @@ impl Ladder {
         for shard in shards {
             all.ensemble.append(shard.ensemble);
             all.tuning.append(shard.tuning);
+            all.turns.append(shard.turns);
             all.collecting.append(shard.collecting);
             all.warmup.append(shard.warmup);
             if let (Some(all), Some(more)) = (&mut all.sampling, shard.sampling) {
@@ -362,6 +370,7 @@ impl Ladder {
                     ensemble: all.ensemble.split_off(copies),
                     work: Work::default(),
                     tuning: all.tuning.split_off(copies),
+                    turns: all.turns.split_off(copies),
                     collecting: all.collecting.split_off(copies),
                     warmup: all.warmup.split_off(copies),
                     sampling: all.sampling.as_mut().map(|s| s.split_off(copies)),
@@ -382,11 +391,11 @@ impl Shard {
         records: bool,
         moved: impl FnOnce(&mut Ensemble, &mut Work, &mut dyn Recorder) -> T,
     ) -> T {
-        let Self { ensemble, work, tuning, collecting, warmup, sampling } = self;
+        let Self { ensemble, work, tuning, turns, collecting, warmup, sampling } = self;
         let out: &mut dyn Recorder = match stage {
             Stage::Tuning(_) if records => &mut Both(warmup, &mut Both(tuning, collecting)),
             Stage::Tuning(_) | Stage::Retuning(_) => &mut Both(warmup, tuning),
-            Stage::BurnIn if records => &mut Both(warmup, tuning),
+            Stage::BurnIn if records => &mut Both(warmup, turns),
             Stage::Collecting => &mut Both(warmup, &mut Both(tuning, collecting)),
             Stage::Sampling => sampling.as_mut().expect("made on entering the stage"),
             Stage::Climbing | Stage::Fitting | Stage::BurnIn | Stage::Finished => warmup,
@@ -395,12 +404,11 @@ impl Shard {
     }
 
     /// What the records of a stage look at.
-    fn wanted(&self, stage: Stage, records: bool) -> Wanted {
+    fn wanted(&self, stage: Stage) -> Wanted {
         let all = self.sampling.as_ref().is_some_and(|record| !record.trajectories.is_empty());
         match stage {
             Stage::Tuning(_) | Stage::Retuning(_) | Stage::Collecting => Wanted::All,
             Stage::Sampling if all => Wanted::All,
-            Stage::BurnIn if records => Wanted::All,
             Stage::Sampling | Stage::BurnIn => Wanted::Target,
             Stage::Climbing | Stage::Fitting | Stage::Finished => Wanted::Nothing,
         }
@@ -440,6 +448,7 @@ impl Shard {
         Self {
             work: Work::new(&ensemble),
             tuning: TuningRecord::new(copies, chains, dim, round_iterations as usize),
+            turns: TurnsRecord::new(copies, chains),
             collecting: CollectRecord::new(copies, chains),
             warmup,
             sampling: None,

@@ -4,7 +4,8 @@
 //! run has made of it: its progress and its shards as they are, explorers and fits as they save themselves.
 
 use super::by_engine::ByEngine;
-use super::fits::{AsTuned, Fits, PlainStage, watched_burn_in};
+use super::first_block::{carries, watched};
+use super::fits::{AsTuned, Fits, PlainStage};
 use super::ladder::{Barrier, Ladder, Shard};
 use super::progress::{Asked, Progress};
 use super::{Run, Settings, Stage, reference};
@@ -173,6 +174,7 @@ impl Run {
             settings,
             acceleration,
         };
+        run.take_turns();
         run.go_on()?;
         Ok(run)
     }
@@ -356,7 +358,11 @@ impl State<Vec<Shard>, Collected> {
                 fits < settings.fits && done < self.fits.collect && self.fits.collect <= most
             }
             Stage::Fitting => fits < settings.fits,
-            Stage::BurnIn => done < watched_burn_in(settings),
+            Stage::BurnIn => {
+                let choice = self.fits.fitted.as_ref().and_then(|(_, report)| report.choice.as_ref());
+                let watched = choice.filter(|choice| carries(choice)).map(|choice| watched(settings, choice));
+                done < watched.map_or(settings.burn_in, |parts| parts.iter().sum())
+            }
             Stage::Sampling => {
                 self.shards.iter().all(|s| s.sampling.as_ref().is_some_and(|s| s.counts.iterations == done))
             }
@@ -373,6 +379,7 @@ fn are_sound(shards: &[Shard], ensembles: usize, (chains, dim): (usize, usize), 
         sound &= own > 0
             && shard.ensemble.is_sound(copies, chains, dim)
             && shard.tuning.is_sound(own, chains, dim)
+            && shard.turns.is_sound(own, chains, dim)
             && shard.collecting.is_sound(own, chains, dim)
             && shard.warmup.is_sound(own, chains, dim)
             && shard.sampling.is_some() == samples

@@ -1,11 +1,15 @@
 //! `auto`: what is chosen, that it follows from counts alone, and that a mixture of ways is each of them.
 
 mod back;
+mod first_block;
 mod learning;
 
 use crate::resume::{answers, on};
 use std::sync::Arc;
-use sterna::acceleration::{Acceleration, Candidate, Choice, Choose, Collected, Fit, FitAffine, FitAtOnce};
+use sterna::acceleration::{
+    Acceleration, Candidate, Choice, Choose, Collected, Fit, FitAffine, FitAtOnce, Fitted, Rate, SwapsSeen,
+    Verdict,
+};
 use sterna::accelerator::{Accelerator, Crossing, Direction, Journey};
 use sterna::accelerators::{Cmcd, CmcdSteps, FlowAccelerator, Identity, InTurn, NoDrift, PerPair};
 use sterna::call::{Call, Scratch};
@@ -251,20 +255,59 @@ fn bad_candidates_carry_nothing() {
     assert!(refused.contains("positive definite") && !choice.of_pair.contains(&2), "{choice:?}");
 }
 
-/// Pairs that burn-in saw rejected too often are swapped plainly; records tell the same.
+/// A later round knows what earlier journeys asked for, and counts none of it as local moves.
+#[test]
+fn no_journey_is_counted_twice() {
+    let settings = Settings { fits: 2, iterations: 20_000, ..settings() };
+    let (choice, run) = chosen(wells(), 1000.0, settings.clone());
+    assert!(choice.of_pair.iter().any(|way| *way > 0), "{choice:?}");
+    let plain = run.plain_stage().unwrap();
+    let each = plain.evaluations as f64 / (plain.iterations * settings.ensembles as u64) as f64;
+    let later = choice.prospect.evaluations_each();
+    assert!(choice.prospect.iterations > plain.iterations, "it is of the second round: {choice:?}");
+    assert!((later / each - 1.0).abs() < 0.02, "{later} in the second round, {each} in the first");
+}
+
+/// What a stretch of a run may have shown: rejections of carried and of plain swaps, both known to a hundredth.
+fn seen(carried: &[f64], plain: &[f64]) -> SwapsSeen {
+    let rate = |mean: &f64| Rate { mean: *mean, standard_error: 0.01, swaps: 500 };
+    let [carried, plain] = [carried, plain].map(|rates| rates.iter().map(rate).collect());
+    SwapsSeen { iterations: 2000, carried, plain }
+}
+
+fn stays(verdict: Verdict) -> Fitted {
+    match verdict {
+        Verdict::Here(fitted) => fitted,
+        Verdict::Back(..) => panic!("chains have never moved"),
+    }
+}
+
+/// Pairs whose swaps the first block saw rejected too often are swapped plainly; records tell the same.
 #[test]
 fn a_second_look_takes_pairs_back() {
     let path = wells();
     let fit = choose(&path, 1000.0);
     let (_, run) = chosen(path.clone(), 1000.0, settings());
-    let fitted = run.fitted().unwrap();
-    assert!(fit.plain_on(fitted, &[false; 4]).unwrap().is_none());
-    let changed = fit.plain_on(fitted, &[false, true, false, false]).unwrap().unwrap();
-    let mut wanted = fitted.report.choice.as_ref().unwrap().of_pair.clone();
+    let (fitted, schedule) = (run.fitted().unwrap(), &run.plain_stage().unwrap().schedule);
+    // As it was before chains moved.
+    let useless = seen(&[0.99; 4], &[0.9; 4]);
+    let fitted = match fit.look_again(fitted, &run.sampler().schedule, &useless).unwrap() {
+        Verdict::Back(_, before) => before,
+        Verdict::Here(_) => fitted.clone(),
+    };
+    let of_pair = fitted.report.choice.as_ref().unwrap().of_pair.clone();
+    let look = |carried: &[f64]| stays(fit.look_again(&fitted, schedule, &seen(carried, &[0.9; 4])).unwrap());
+    let first_block = |fitted: &Fitted| fitted.report.choice.as_ref().unwrap().first_block.clone().unwrap();
+    let same = look(&[0.1; 4]);
+    assert_eq!(same.report.choice.as_ref().unwrap().of_pair, of_pair);
+    assert_eq!((first_block(&same).given_back, first_block(&same).iterations), (Vec::new(), 2000));
+    let changed = look(&[0.1, 0.97, 0.1, 0.1]);
+    let mut wanted = of_pair;
     wanted[1] = 0;
     assert_eq!(changed.report.choice.as_ref().unwrap().of_pair, wanted);
+    assert_eq!(first_block(&changed).given_back, [1]);
     let again = fit.rebuild(&changed.record).unwrap();
-    let (schedule, streams) = (&run.sampler().schedule, Streams::new(5));
+    let streams = Streams::new(5);
     let x = draws(&GaussianLadder::uneven(4), 0.5, &streams, 20);
     let weights = |accelerator: &dyn Accelerator, pair| {
         let crossing = Crossing { accelerator, path: &*path, schedule, streams: &streams };
@@ -277,8 +320,15 @@ fn a_second_look_takes_pairs_back() {
         let way: &dyn Accelerator = if pair == 2 { &Identity } else { &*fitted.accelerator };
         assert_eq!(weights(&*changed.accelerator, pair), weights(way, pair));
     }
-    let nothing = fit.plain_on(fitted, &[true; 4]).unwrap().unwrap();
+    let nothing = look(&[0.97; 4]);
     assert_eq!(nothing.accelerator.steps(), 0);
+    // A few swaps more that are rejected are no proof.
+    assert_eq!(first_block(&look(&[0.1, 0.91, 0.1, 0.1])).given_back, [0; 0]);
+    // Of what was hardly seen nothing is known.
+    let mut unknown = seen(&[0.1, 0.97, 0.1, 0.1], &[0.9; 4]);
+    unknown.plain[1].swaps = 3;
+    let same = stays(fit.look_again(&fitted, schedule, &unknown).unwrap());
+    assert_eq!(first_block(&same).given_back, [0; 0]);
     let saved = postcard::to_allocvec(&(vec![7usize], Vec::<(usize, Vec<u8>)>::new())).unwrap();
     assert!(fit.rebuild(&saved).is_err());
 }

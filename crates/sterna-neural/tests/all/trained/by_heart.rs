@@ -46,8 +46,14 @@ fn on_fresh_samples(fitted: &Fitted) -> f64 {
 }
 
 fn flow(judges: bool) -> Arc<dyn Fit> {
+    flow_then(judges, 0)
+}
+
+/// With so many steps of the round-trip loss after it.
+fn flow_then(judges: bool, fine_tune: u64) -> Arc<dyn Fit> {
     let training = Training {
         steps: 6000,
+        fine_tune,
         batch: 64,
         learning_rate: 1e-2,
         loss: Loss::Skl,
@@ -81,6 +87,14 @@ fn what_is_learned_by_heart_is_not_kept() {
     let asked = looked_at.report.steps * 2 * 2 * 64;
     assert!((looked_at.report.target_evaluations - asked).is_multiple_of(2 * 2 * 2048));
     assert!(looked_at.report.target_evaluations > asked);
+}
+
+/// The round-trip loss goes on from weights that were kept, and the report says from which.
+#[test]
+fn fine_tuning_goes_on_from_what_was_kept() {
+    let [alone, tuned] = [0, 10].map(|fine_tune| trained(&*flow_then(true, fine_tune), 64).report);
+    assert_eq!(tuned.steps, alone.steps + 10);
+    assert!(alone.kept_step.is_some() && tuned.kept_step == alone.kept_step, "{:?}", tuned.kept_step);
 }
 
 /// With samples enough the last weights are kept, as if nobody had looked.

@@ -98,13 +98,14 @@ impl Choosing {
             Some((trainee.family.1, last.judged.odds() / closed[0].odds()))
         };
         let known: Vec<(usize, f64)> = trainees[..number].iter().zip(slices).filter_map(known).collect();
-        let cost = |(trainee, own): (&Trainee, &Vec<Slice>)| -> f64 {
-            let hopes = own.iter().enumerate().filter(|(done, _)| Trainee::is_on_hope(*done));
+        let cost = |(number, (trainee, own)): (usize, (&Trainee, &Vec<Slice>))| -> f64 {
+            let before = self.before(number);
+            let hopes = own.iter().enumerate().filter(|(done, _)| Trainee::is_on_hope(*done, before));
             hopes
                 .map(|(_, slice)| trainee.cost(slice.steps, self.fit.evaluation) + slice.judged.asked as f64)
                 .sum()
         };
-        let spent = trainees.iter().zip(slices).map(cost).sum();
+        let spent = trainees.iter().zip(slices).enumerate().map(cost).sum();
         Hope { share: hoped(&known, *steps), spent }
     }
 
@@ -119,7 +120,8 @@ impl Choosing {
             // A closed form that asks once in a journey took as many evaluations to judge.
             let judging = self.notes.closed.iter().map(|judged| judged.asked).max().unwrap_or(0);
             let ways = (&self.balance(), way);
-            if let Some(steps) = trainee.next(slices, ways, (self.fit.evaluation, judging), self.hope(number))
+            let so_far = (&slices[..], self.before(number));
+            if let Some(steps) = trainee.next(so_far, ways, (self.fit.evaluation, judging), self.hope(number))
             {
                 return Some(steps);
             }
@@ -132,11 +134,18 @@ impl Choosing {
     fn slice(&self, steps: u64) -> Result<Box<dyn Fitting>> {
         let number = self.notes.slices.len() - 1;
         let fit = self.fit.trainees[number].training.slice(steps)?;
-        let earlier = match self.notes.slices[number].last() {
+        let own = self.notes.slices[number].last();
+        let earlier = match own.or_else(|| self.before(number)) {
             Some(last) => Some(fit.rebuild(&last.record)?),
             None => None,
         };
         fit.begin(self.collected.clone(), earlier.as_ref())
+    }
+
+    /// What another trainee has come to, with which this one begins.
+    fn before(&self, number: usize) -> Option<&Slice> {
+        let slices = self.notes.slices.get(self.fit.trainees[number].after?)?;
+        slices.last().filter(|last| last.judged.refused.is_none())
     }
 
     /// A slice is over: it is judged like all others.
@@ -235,6 +244,7 @@ impl Choosing {
             evaluations: judged.map(|j| j.asked).sum(),
             reason: None,
             moved: None,
+            first_block: None,
             prospect: self.collected.prospect.clone(),
         }
     }

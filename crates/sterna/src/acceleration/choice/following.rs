@@ -6,7 +6,7 @@
 
 use super::balance::PLAIN_SHARE;
 use super::pick::{Leg, Way};
-use super::{Choice, Choose, Made, Record};
+use super::{Choice, Choose, Made, Prospect, Record};
 use crate::acceleration::Fitted;
 use crate::estimates::{barrier_of_rejection, rejection_across};
 use crate::{Result, Schedule};
@@ -54,17 +54,43 @@ impl Choice {
         of_pair.iter().enumerate().map(of).collect()
     }
 
+    /// Where the samples lay that it was made from.
+    pub(super) fn from<'a>(&'a self, schedule: &'a Schedule) -> &'a Schedule {
+        self.moved.as_ref().map_or(schedule, |moved| &moved.from)
+    }
+
+    /// The first leg without its swaps, if it has so many pairs.
+    pub(super) fn leg_of(&self, from: &Schedule, pairs: usize) -> Leg {
+        let leg = self.prospect.legs(from)[0];
+        Leg { cost: leg.cost * (pairs + 1) as f64 / (from.target() + 1) as f64, ..leg }
+    }
+
+    /// What an iteration's journeys over a pair of the first leg cost, carried so, plain turns among them.
+    pub(super) fn cost_of(&self, way: usize) -> f64 {
+        let turns = (1.0 - PLAIN_SHARE) * self.prospect.turns as f64;
+        if way == 0 { 0.0 } else { turns * self.weighed[way].journey(self.evaluation) }
+    }
+
+    /// Evaluations that its journeys have taken in an iteration of a ladder with such turns.
+    pub(crate) fn journeys(&self, prospect: &Prospect) -> f64 {
+        let of_pair = |(pair, &way): (usize, &usize)| {
+            let turns = if pair < prospect.target {
+                prospect.turns as f64
+            } else {
+                1.0 / prospect.every.max(1) as f64
+            };
+            (1.0 - PLAIN_SHARE) * turns * self.weighed.get(way).map_or(0.0, |way| way.evaluations)
+        };
+        self.of_pair.iter().enumerate().filter(|(_, way)| **way > 0).map(of_pair).sum()
+    }
+
     /// Draws of a first leg for their cost, whose pairs are rejected so and carried so.
     fn worth(&self, from: &Schedule, rejections: &[f64], of_pair: &[usize]) -> f64 {
-        let leg = self.prospect.legs(from)[0];
-        let turns = (1.0 - PLAIN_SHARE) * self.prospect.turns as f64;
         let way = |(&r, &way): (&f64, &usize)| {
-            let cost = if way == 0 { 0.0 } else { turns * self.weighed[way].journey(self.evaluation) };
-            vec![Way::new(if r.is_finite() { r } else { 1.0 }, cost)]
+            vec![Way::new(if r.is_finite() { r } else { 1.0 }, self.cost_of(way))]
         };
         let ways: Vec<Vec<Way>> = rejections.iter().zip(of_pair).map(way).collect();
-        let (all, of_pair) = (ways.len() as f64, vec![0; ways.len()]);
-        let leg = Leg { cost: leg.cost * (all + 1.0) / (from.target() + 1) as f64, ..leg };
+        let (leg, of_pair) = (self.leg_of(from, ways.len()), vec![0; ways.len()]);
         leg.draws(&ways, &of_pair) / leg.each(&ways, &of_pair)
     }
 
@@ -94,7 +120,7 @@ impl Choice {
     /// Where chains are to go, if that pays: by the rates that were seen or, before there were any, by those that are promised.
     fn plan(&self, schedule: &Schedule, rejections: &[f64], most_chains: Option<usize>) -> Option<Plan> {
         let (barriers, target) = (barriers(rejections), schedule.target());
-        let from = self.moved.as_ref().map_or(schedule, |moved| &moved.from);
+        let from = self.from(schedule);
         let with = |pairs: usize| self.spread(from, schedule, &barriers, pairs);
         let mut best = with(target);
         if let Some(most) = most_chains {
@@ -123,13 +149,13 @@ impl Choose {
         &self,
         fitted: &Fitted,
         schedule: &Schedule,
-        seen: Option<&[f64]>,
+        seen: Option<Vec<f64>>,
     ) -> Result<Option<(Schedule, Fitted)>> {
         let Some(choice) = fitted.report.choice.as_ref().filter(|c| c.of_pair.iter().any(|way| *way > 0))
         else {
             return Ok(None);
         };
-        let rejections = seen.map_or_else(|| choice.promised(&choice.of_pair), <[f64]>::to_vec);
+        let rejections = seen.unwrap_or_else(|| choice.promised(&choice.of_pair));
         if rejections.len() != schedule.pairs() || choice.of_pair.len() != schedule.pairs() {
             return Ok(None);
         }
@@ -144,30 +170,33 @@ impl Choose {
         Ok(Some((to, self.made(choice, made, fitted.report.clone())?)))
     }
 
-    /// Where chains were, if draws cost more by what was seen than had been promised there.
-    pub(super) fn gone_back(&self, fitted: &Fitted, seen: &[f64]) -> Result<Option<(Schedule, Fitted)>> {
-        let Some((choice, moved)) = fitted.report.choice.as_ref().and_then(|c| Some((c, c.moved.clone()?)))
-        else {
-            return Ok(None);
-        };
-        let Moved { from, to, of_pair } = moved;
-        let worth = |rejections: &[f64], of_pair: &[usize], target: usize| {
-            choice.worth(&from, &rejections[..target], &of_pair[..target])
-        };
-        let promised = worth(&choice.promised(&of_pair), &of_pair, from.target());
-        if seen.len() != to.pairs() || worth(seen, &choice.of_pair, to.target()) >= promised {
-            return Ok(None);
-        }
+    /// Where chains were, if they have moved, and what carried their swaps there.
+    pub(super) fn gone_back(&self, fitted: &Fitted, choice: &Choice) -> Result<Option<(Schedule, Fitted)>> {
+        let Some(Moved { from, of_pair, .. }) = choice.moved.clone() else { return Ok(None) };
         let made = self.made_again(&Record::read(&fitted.record)?.ways)?;
         let choice = Choice { of_pair, moved: None, ..choice.clone() };
         Ok(Some((from, self.made(choice, made, fitted.report.clone())?)))
     }
 }
 
+impl Choice {
+    /// Whether chains have moved, and draws cost more by what was seen than had been promised where they were.
+    pub(super) fn moved_in_vain(&self, seen: &[f64]) -> bool {
+        let Some(Moved { from, to, of_pair }) = &self.moved else { return false };
+        let worth = |rejections: &[f64], of_pair: &[usize], target: usize| {
+            self.worth(from, &rejections[..target], &of_pair[..target])
+        };
+        let known = seen.len() == to.pairs() && seen[..to.target()].iter().all(|r| r.is_finite());
+        known
+            && worth(seen, &self.of_pair, to.target())
+                < worth(&self.promised(of_pair), of_pair, from.target())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::acceleration::{Prospect, Weighed};
+    use crate::acceleration::Weighed;
 
     /// Half and twice as many pairs are those of where samples were taken, however often chains move.
     #[test]

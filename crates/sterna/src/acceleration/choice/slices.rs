@@ -24,9 +24,12 @@ pub struct Trainee {
     /// What it is called.
     pub name: String,
     /// Of which kind it is, and its K: what some K have left of rejections says what to hope of others of the kind, which follow them.
+    /// One that goes on from another counts as the K after it.
     pub family: (String, usize),
     /// Trains it.
     pub training: Arc<dyn InSlices>,
+    /// Which of those before it has weights that it begins with, once that one has been trained.
+    pub after: Option<usize>,
     /// Multiply-adds of a journey, the target's left aside, and evaluations of the target that it takes.
     pub operations: f64,
     /// See there.
@@ -93,16 +96,17 @@ impl Trainee {
         steps as f64 * (self.step.1 + self.step.0 / evaluation)
     }
 
-    /// Whether the next slice after these is begun on hope.
-    pub(super) fn is_on_hope(slices: usize) -> bool {
-        slices < PATIENCE
+    /// Whether the next slice after these is begun on hope: what went before in another's training shows as much as one.
+    pub(super) fn is_on_hope(slices: usize, before: Option<&Slice>) -> bool {
+        slices + usize::from(before.is_some()) < PATIENCE
     }
 
-    /// Steps of the next slice, where what it may save covers what it costs, its judging by so many evaluations among that. `balance`
-    /// has all ways so far, of which `way` is this one's, once it has been judged.
+    /// Steps of the next slice, where what it may save covers what it costs, its judging by so many evaluations among that. It has made
+    /// these slices, and before them began with what another came to; `balance` has all ways so far, of which `way` is this one's, once
+    /// it has been judged.
     pub(super) fn next(
         &self,
-        slices: &[Slice],
+        (slices, before): (&[Slice], Option<&Slice>),
         (balance, way): (&Balance, Option<usize>),
         (evaluation, judging): (f64, u64),
         hope: Hope,
@@ -111,13 +115,13 @@ impl Trainee {
         let steps = (self.first * balance.ways.len().div_ceil(MANY_PAIRS) as u64) << slices.len().min(40);
         let plain = |pair: usize| balance.ways[pair][0].odds;
         let own = |pair: usize| way.map_or(f64::INFINITY, |way| balance.ways[pair][way].odds);
-        let left = match slices {
-            [] => hope.share,
-            [.., before, last] => progress(&before.judged, &last.judged),
-            [_] => USUAL_PROGRESS,
+        let left = match (slices, before) {
+            ([], _) => hope.share,
+            ([.., before, last], _) | ([last], Some(before)) => progress(&before.judged, &last.judged),
+            ([_], None) => USUAL_PROGRESS,
         };
-        let on_hope = Self::is_on_hope(slices.len());
-        let odds = |pair: usize| match on_hope {
+        let on_hope = Self::is_on_hope(slices.len(), before);
+        let odds = |pair: usize| match on_hope || slices.is_empty() {
             true => (hope.share * plain(pair)).min(left * own(pair)),
             false => left * own(pair),
         };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use sterna::acceleration::{
     Acceleration, Attempt, Choice, Collected, Fit, FitAffine, FitReport, Fitted, Fitting, Moved, Prospect,
+    SwapsSeen, Verdict,
 };
 use sterna::paths::Geometric;
 use sterna::run::{Run, Settings, Stage};
@@ -42,11 +43,11 @@ impl Fit for Restless {
         &self,
         fitted: &Fitted,
         from: &Schedule,
-        seen: Option<&[f64]>,
+        seen: Option<&SwapsSeen>,
     ) -> Result<Option<(Schedule, Fitted)>> {
         if let Some(seen) = seen {
             // The leg that rests has nothing to say.
-            assert_eq!(seen.iter().position(|rate| rate.is_nan()), Some(from.target()));
+            assert_eq!((0..from.pairs()).position(|pair| !seen.knows(pair)), Some(from.target()));
             self.looks.fetch_add(1, Ordering::Relaxed);
             return Ok(None);
         }
@@ -57,13 +58,14 @@ impl Fit for Restless {
         Ok(Some((to, fitted)))
     }
 
-    fn go_back(&self, fitted: &Fitted, seen: &[f64]) -> Result<Option<(Schedule, Fitted)>> {
-        let Moved { to, from, .. } =
-            fitted.report.choice.clone().and_then(|c| c.moved).expect("it has moved");
-        assert!(seen.len() == to.pairs() && seen[..to.target()].iter().all(|rate| rate.is_finite()));
+    fn look_again(&self, fitted: &Fitted, schedule: &Schedule, seen: &SwapsSeen) -> Result<Verdict> {
+        assert!((0..schedule.target()).all(|pair| seen.knows(pair)));
+        let Some(Moved { from, .. }) = fitted.report.choice.clone().and_then(|choice| choice.moved) else {
+            return Ok(Verdict::Here(fitted.clone()));
+        };
         self.returns.fetch_add(1, Ordering::Relaxed);
         let fitted = chosen(MAPS.rebuild(&fitted.record)?, from.pairs(), None);
-        Ok(Some((from, fitted)))
+        Ok(Verdict::Back(from, fitted))
     }
 
     fn looks_again(&self) -> bool {
@@ -115,7 +117,7 @@ fn a_leg_that_rests_holds_nobody_back() {
     let plain = run.plain_stage().unwrap();
     assert!(plain.every > 1 && plain.schedule.legs() == 2, "{plain:?}");
     let [looks, returns] = [&restless.looks, &restless.returns].map(|count| count.load(Ordering::Relaxed));
-    assert_eq!((looks, returns, longest), (1, 1, 102));
+    assert_eq!((looks, returns, longest), (1, 1, 106));
     assert_eq!(run.sampler().schedule, plain.schedule);
     // All rests and waits as it did.
     let legs = run.records().next().unwrap().legs();
