@@ -158,10 +158,13 @@ fn log_z_disagrees_beyond_its_error() {
     let with = |forward| Results { log_z: LogZ { forward, ..healthy().log_z }, ..healthy() };
     assert_eq!(codes(&with(5.5)), ["log-z-disagrees"]);
     assert_eq!(codes(&with(f64::NAN)), ["log-z-disagrees"]);
-    // An error that is not known excuses nothing.
-    let mut unknown = with(5.5);
+    // An error that is not known excuses nothing, nor do two sides that agree excuse what both together say.
+    let mut unknown = healthy();
     unknown.log_z.standard_error = f64::NAN;
     assert!(codes(&unknown).iter().any(|code| code == "log-z-disagrees"));
+    let mut astray = healthy();
+    astray.log_z.bar = -1.7e213;
+    assert_eq!(codes(&astray), ["log-z-disagrees"]);
     assert!(codes(&with(4.5)).is_empty());
 }
 

@@ -65,7 +65,6 @@ pub fn bar(forward: &[f64], backward: &[f64]) -> Bar {
 
 /// [`bar`] over weights that stand for several proposals each.
 pub(super) fn bar_of(forward: &Weighted, backward: &Weighted) -> Bar {
-    let all = || forward.finite().chain(backward.finite()).map(|(w, _)| w);
     let nothing = Bar { log_ratio: f64::NAN, slope: f64::NAN, overlap: f64::NAN };
     if forward.finite().next().is_none() || backward.finite().next().is_none() {
         return nothing;
@@ -87,14 +86,7 @@ pub(super) fn bar_of(forward: &Weighted, backward: &Weighted) -> Bar {
         }
         (value, slope)
     };
-    let mut low = all().fold(f64::INFINITY, f64::min) - shift - 1.0;
-    let mut high = all().fold(f64::NEG_INFINITY, f64::max) - shift + 1.0;
-    while excess(low).0 < 0.0 {
-        low -= 10.0;
-    }
-    while excess(high).0 > 0.0 {
-        high += 10.0;
-    }
+    let (mut low, mut high) = bracket(middle(forward, backward) - shift, |c| excess(c).0);
     // Newton's steps inside a bracket that always shrinks.
     let mut c = 0.5 * (low + high);
     let mut slope = 0.0;
@@ -118,6 +110,27 @@ pub(super) fn bar_of(forward: &Weighted, backward: &Weighted) -> Bar {
     Bar { log_ratio: c, slope, overlap: slope / n }
 }
 
+/// The middle of all finite weights: near the root, however far out single ones lie.
+fn middle(forward: &Weighted, backward: &Weighted) -> f64 {
+    let mut all: Vec<f64> = forward.finite().chain(backward.finite()).map(|(w, _)| w).collect();
+    let half = all.len() / 2;
+    *all.select_nth_unstable_by(half, f64::total_cmp).1
+}
+
+/// Where a falling function changes its sign, between two numbers: from `start` in steps that double.
+fn bracket(start: f64, excess: impl Fn(f64) -> f64) -> (f64, f64) {
+    let is_above = excess(start) > 0.0;
+    let (mut near, mut step) = (start, if is_above { 1.0 } else { -1.0 });
+    loop {
+        let far = near + step;
+        // A step that changes nothing any more has come to the end of what numbers can hold.
+        if (excess(far) > 0.0) != is_above || far == near || !far.is_finite() {
+            return if is_above { (near, far) } else { (far, near) };
+        }
+        (near, step) = (far, 2.0 * step);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +147,35 @@ mod tests {
             let estimate = bar(&forward, &backward);
             assert!((estimate.log_ratio - 2.5).abs() < allowed, "{s}: {estimate:?}");
             assert!(estimate.overlap > 0.0 && estimate.overlap <= 1.0, "{estimate:?}");
+        }
+    }
+
+    /// One path that lands where the density all but vanishes moves nothing, however small its weight.
+    #[test]
+    fn a_weight_that_is_far_out_moves_nothing() {
+        let mut stream = Streams::new(5).row(Phase::Check, 0, 0);
+        let mut forward: Vec<f64> = (0..2_000).map(|_| 2.0 + stream.normal()).collect();
+        let mut backward: Vec<f64> = (0..2_000).map(|_| 3.0 + stream.normal()).collect();
+        let without = |forward: &[f64], backward: &[f64]| bar(forward, backward).log_ratio;
+        forward.push(f64::NEG_INFINITY);
+        let known = without(&forward, &backward);
+        for far in [-1e3, -1e13, -1e213, f64::MIN] {
+            *forward.last_mut().unwrap() = far;
+            let got = without(&forward, &backward);
+            assert!((got - known).abs() < 1e-12, "{far:e}: {got} instead of {known}");
+            // The twin: halving from the extremes, as many times as the solver steps, does not come back.
+            let halved = (0..200).fold((far, 5.0f64), |(low, high), _| {
+                let c = 0.5 * (low + high);
+                if c < known { (c, high) } else { (low, c) }
+            });
+            assert!(far > -1e50 || (halved.0 - known).abs() > 1.0, "{far:e}");
+        }
+        forward.pop();
+        backward.push(f64::INFINITY);
+        let known = without(&forward, &backward);
+        for far in [1e13, 1e213, f64::MAX] {
+            *backward.last_mut().unwrap() = far;
+            assert!((without(&forward, &backward) - known).abs() < 1e-12, "{far:e}");
         }
     }
 
