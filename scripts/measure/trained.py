@@ -9,6 +9,7 @@ whole run times the share of its wall time spent training, so it holds on a busy
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -22,6 +23,7 @@ MANY_WELL = ["target.kind=many-well", "explorer.step_size=0.22", *PAPER]
 # Local moves are cheap beside the network, so there may be more of them.
 ADAPTED = ["target.kind=many-well", "run.iterations=100000", "explorer.steps=5", "explorer.leapfrog_steps=12"]
 DW4 = ["target.kind=dw4", "explorer.step_size=0.22", *PAPER]
+ALANINE = ["target.kind=alanine-dipeptide", "schedule.criterion=fixed", "run.iterations=50000"]
 
 
 def chains(n):
@@ -37,11 +39,15 @@ def diffusion(k):
 
 
 FLOW = ["accelerator.kind=flow"]
+SPLINE = [*FLOW, "accelerator.coupling=spline"]
+MONOTONE = ["accelerator.kind=monotone"]
 TWO = ["explorer.steps=2"]
 
 # Name, settings, round trips wanted.
 CONFIGS = [
     ("gmm flow 6", GMM + chains(6) + FLOW, 10_000),
+    ("gmm spline 6", GMM + chains(6) + SPLINE, 12_500),
+    ("gmm spline 10", GMM + chains(10) + SPLINE, 14_000),
     ("gmm cmcd 10 K=1", GMM + chains(10) + cmcd(1), 6000),
     ("gmm cmcd 10 K=2", GMM + chains(10) + cmcd(2), 7500),
     ("gmm cmcd 10 K=5", GMM + chains(10) + cmcd(5), 9500),
@@ -61,6 +67,9 @@ CONFIGS = [
     ("dw4 diffusion 10 K=5", DW4 + chains(10) + diffusion(5) + TWO + ["explorer.step_size=0.2"], 12_000),
     ("mw32 adapted cmcd 10 K=1", ADAPTED + chains(10) + cmcd(1), 2900),
     ("mw32 adapted cmcd 10 K=5", ADAPTED + chains(10) + cmcd(5), 4800),
+    ("mw32 monotone 10", MANY_WELL + chains(10) + MONOTONE, 9500),
+    ("alanine affine 4", ALANINE + chains(4) + ["accelerator.kind=affine"], 7000),
+    ("alanine flow 4", ALANINE + chains(4) + FLOW, 12_500),
 ]
 
 
@@ -92,9 +101,10 @@ def measure(options, name, settings, seed):
         "trips": found["round_trips"],
         "barrier": found["global_barrier"],
         "efficiency": found["exploration_efficiency"],
+        "rejections": found["rejection_rates"],
         "log_z": log_z["bar"],
         "error": log_z["standard_error"],
-        "z": (log_z["bar"] - log_z["truth"]) / log_z["standard_error"],
+        "z": math.nan if log_z["truth"] is None else (log_z["bar"] - log_z["truth"]) / log_z["standard_error"],
         "training_cpu": cpu * times["training_s"] / sum(parts),
         "training_wall": times["training_s"],
         "alarms": sorted({alarm["code"] for alarm in found["alarms"]}),
@@ -107,7 +117,7 @@ def show(row):
         return f"{row['name']:<26} seed {row['seed']:<3} failed with exit code {row['failed']}"
     return (
         f"{row['name']:<26} seed {row['seed']:<3} R {row['trips']:>6}  Λ {row['barrier']:.3f}  "
-        f"efficiency {row['efficiency']:.2f}  log Z {row['log_z']:.4f} ± {row['error']:.4f} (z {row['z']:+.1f})  "
+        f"rejections {' '.join(f'{r:.2f}' for r in row['rejections'])}  efficiency {row['efficiency']:.2f}  log Z {row['log_z']:.4f} ± {row['error']:.4f} (z {row['z']:+.1f})  "
         f"training CPU {row['training_cpu']:.0f} s, wall {row['training_wall']:.0f} s  {' '.join(row['alarms'])}"
     )
 

@@ -65,7 +65,8 @@ def cases():
             out[f"{target}-{name}"] = {"target.kind": target} | settings
     for name, kind in {"none": "none", "scaling": "scaling", "affine": "affine", "cmcd": "cmcd"}.items():
         out[f"alanine-{name}"] = {"target.kind": "alanine-dipeptide", "accelerator.kind": kind}
-    flow = {"accelerator.kind": "flow", "training.steps": 20, "training.batch": 16}
+    # On the paper's path.
+    flow = {"accelerator.kind": "flow", "training.steps": 20, "training.batch": 16, "reference.peptide_bonds": "heated"}
     out["alanine-flow"] = {"target.kind": "alanine-dipeptide", "training.rounds": 1} | flow
     out["alanine-moves"] = {
         "target.kind": "alanine-dipeptide",

@@ -94,6 +94,15 @@ impl ForceField {
         Ok(Self { atoms: system.atoms(), terms: Terms::new(system) })
     }
 
+    /// Its torsion terms about these bonds alone; none where there are none.
+    pub(crate) fn torsions_about(&self, is_wanted: impl Fn(usize, usize) -> bool) -> Option<Self> {
+        let about = |atoms: &[u32; 4]| is_wanted(atoms[1] as usize, atoms[2] as usize);
+        let torsions: Vec<_> =
+            self.terms.torsions.iter().filter(|term| about(&term.atoms)).cloned().collect();
+        let terms = Terms { torsions, ..Terms::default() };
+        (!terms.torsions.is_empty()).then_some(Self { atoms: self.atoms, terms })
+    }
+
     /// Number of atoms.
     pub fn atoms(&self) -> usize {
         self.atoms

@@ -1,5 +1,6 @@
 //! A molecule at a temperature as a target: log π = −U/(kB T) on coordinates without the centre of mass.
 
+use crate::bond_graph::{BondGraph, TorsionKind};
 use crate::force_field::{ForceField, with_block};
 use crate::kernel::Atom;
 use crate::lane_math::{Lane, gather, scatter};
@@ -34,6 +35,8 @@ pub struct Molecule {
     temperature: f64,
     start: Vec<f64>,
     topology: Option<Topology>,
+    /// Terms that do not get hot.
+    held: Option<ForceField>,
 }
 
 impl Molecule {
@@ -71,7 +74,7 @@ impl Molecule {
         let mean_free = MeanFree::new(atoms);
         let mut start = vec![0.0; mean_free.dim()];
         mean_free.to_mean_free(positions, &mut start);
-        Ok(Self { system, force_field, mean_free, temperature, start, topology: None })
+        Ok(Self { system, force_field, mean_free, temperature, start, topology: None, held: None })
     }
 
     /// From a serialized System and a file of positions (see [`read_positions`](crate::read_positions)),
@@ -115,6 +118,50 @@ impl Molecule {
         }
         self.temperature = temperature;
         Ok(self)
+    }
+
+    /// The same molecule, whose peptide bonds do not get hot with the rest: on a [`TemperedPath`](crate::TemperedPath) every chain feels
+    /// the torsion terms about them as the target does. At the target's own temperature nothing changes.
+    ///
+    /// # Errors
+    /// If its bonds do not connect all atoms.
+    pub fn holding_peptide_bonds(mut self) -> Result<Self, MoleculeError> {
+        let graph = BondGraph::new(&self.system)?;
+        let is_peptide = |a: usize, b: usize| {
+            graph.neighbours[a].contains(&b) && graph.torsion_kind(a, b) == TorsionKind::Omega
+        };
+        self.held = self.force_field.torsions_about(is_peptide);
+        Ok(self)
+    }
+
+    /// U + (T/T₀ − 1) H at `temperature` T and the target's T₀, where H are the terms that do not get hot: divided by kB T they count as
+    /// they do at T₀. This is (T/T₀ − 1).
+    pub(crate) fn share_held(&self, temperature: f64) -> f64 {
+        temperature / self.temperature - 1.0
+    }
+
+    /// Evaluates the terms that do not get hot alone, at the target's temperature; false where there are none.
+    pub(crate) fn evaluate_held(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<bool> {
+        let Some(held) = &self.held else { return Ok(false) };
+        out.log_density.resize(x.rows(), 0.0);
+        out.score.set_size(x.rows(), x.dim());
+        self.evaluate_by(held, x, out)?;
+        Ok(true)
+    }
+
+    /// Energies and forces of rows of Cartesian positions, each as it counts at its temperature.
+    pub(crate) fn energy_at(&self, temperatures: &[f64], x: &[f64], energy: &mut [f64], forces: &mut [f64]) {
+        self.force_field.evaluate(x, energy, forces);
+        let Some(held) = &self.held else { return };
+        let (mut held_energy, mut held_forces) = (vec![0.0; energy.len()], vec![0.0; forces.len()]);
+        held.evaluate(x, &mut held_energy, &mut held_forces);
+        let dim = 3 * self.atoms();
+        for (i, &temperature) in temperatures.iter().enumerate() {
+            let share = self.share_held(temperature);
+            energy[i] += share * held_energy[i];
+            let forces = forces[i * dim..(i + 1) * dim].iter_mut();
+            forces.zip(&held_forces[i * dim..]).for_each(|(force, held)| *force += share * held);
+        }
     }
 
     /// Number of atoms.
@@ -174,6 +221,44 @@ impl Molecule {
         Ok(())
     }
 
+    /// Log densities and scores by some terms.
+    fn evaluate_by(&self, force_field: &ForceField, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
+        let dim = self.dim();
+        self.check_dim(x.dim(), dim)?;
+        let factor = 1.0 / self.thermal_energy();
+        SCRATCH.with_borrow_mut(|coordinates| {
+            coordinates.resize(self.atoms() - 1, [Lane::default(); 3]);
+            with_block(self.atoms(), |block| {
+                let blocks = x.as_slice().chunks(WIDTH * dim);
+                let scores = out.score.as_mut_slice().chunks_mut(WIDTH * dim);
+                let densities = out.log_density.chunks_mut(WIDTH);
+                for ((x, score), log_density) in blocks.zip(scores).zip(densities) {
+                    gather(x, dim, coordinates.as_flattened_mut());
+                    dispatch(ToCartesian {
+                        basis: &self.mean_free,
+                        mean_free: coordinates,
+                        cartesian: &mut block.positions,
+                    });
+                    force_field.evaluate_block(block);
+                    dispatch(GradientToMeanFree {
+                        basis: &self.mean_free,
+                        factor,
+                        cartesian: &block.forces,
+                        mean_free: coordinates,
+                    });
+                    scatter(coordinates.as_flattened(), dim, score);
+                    for (lane, log_density) in log_density.iter_mut().enumerate() {
+                        *log_density = log_density_or_nothing(block.energy(lane).total(), factor);
+                        if *log_density == f64::NEG_INFINITY {
+                            score[lane * dim..(lane + 1) * dim].fill(0.0);
+                        }
+                    }
+                }
+            });
+        });
+        Ok(())
+    }
+
     fn check_dim(&self, found: usize, expected: usize) -> sterna::Result<()> {
         if found == expected {
             return Ok(());
@@ -200,40 +285,7 @@ impl Target for Molecule {
 
     /// Rows whose atoms overlap get log density −∞ and score 0.
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
-        let dim = self.dim();
-        self.check_dim(x.dim(), dim)?;
-        let factor = 1.0 / self.thermal_energy();
-        SCRATCH.with_borrow_mut(|coordinates| {
-            coordinates.resize(self.atoms() - 1, [Lane::default(); 3]);
-            with_block(self.atoms(), |block| {
-                let blocks = x.as_slice().chunks(WIDTH * dim);
-                let scores = out.score.as_mut_slice().chunks_mut(WIDTH * dim);
-                let densities = out.log_density.chunks_mut(WIDTH);
-                for ((x, score), log_density) in blocks.zip(scores).zip(densities) {
-                    gather(x, dim, coordinates.as_flattened_mut());
-                    dispatch(ToCartesian {
-                        basis: &self.mean_free,
-                        mean_free: coordinates,
-                        cartesian: &mut block.positions,
-                    });
-                    self.force_field.evaluate_block(block);
-                    dispatch(GradientToMeanFree {
-                        basis: &self.mean_free,
-                        factor,
-                        cartesian: &block.forces,
-                        mean_free: coordinates,
-                    });
-                    scatter(coordinates.as_flattened(), dim, score);
-                    for (lane, log_density) in log_density.iter_mut().enumerate() {
-                        *log_density = log_density_or_nothing(block.energy(lane).total(), factor);
-                        if *log_density == f64::NEG_INFINITY {
-                            score[lane * dim..(lane + 1) * dim].fill(0.0);
-                        }
-                    }
-                }
-            });
-        });
-        Ok(())
+        self.evaluate_by(&self.force_field, x, out)
     }
 }
 

@@ -1,15 +1,20 @@
 //! The tempered path of a molecule (§6.5): the same energy from a hot reference to the target's temperature.
-//! log π^β = −U/(kB T) with 1/T linear in β, so β scales the target's log density. The reference has local moves
-//! like any other chain; log Z is relative to it (errata E15).
+//! log π^β = −U/(kB T) with 1/T linear in β, so β scales the target's log density L: log π^β = f L, f = T_target/T. The reference has
+//! local moves like any other chain; log Z is relative to it (errata E15).
+//!
+//! Of a molecule that [holds its peptide bonds](Molecule::holding_peptide_bonds) the terms about these, H of L, count on all chains as
+//! they do at the target: log π^β = f L + (1 − f) H. Otherwise hot chains turn such bonds into cis, a third of the draws at 1200 K,
+//! which cold chains have no place for, and turn them back within thousands of iterations.
 
 use crate::{Molecule, MoleculeError, Temperatures, TorsionMoves};
+use std::cell::RefCell;
 use std::sync::Arc;
 use sterna::call::{Call, Scratch};
 use sterna::explorer::{Explorer, Moved};
 use sterna::explorers::Followed;
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{PhaseKey, RowStream, Streams};
-use sterna::{Batch, Counted, Result, Schedule, Target};
+use sterna::{Batch, Counted, Evaluation, Result, Schedule, Target};
 
 /// Spread of the start about the molecule's own conformation, in its coordinates (nm): a fraction of a vibration.
 const START_SPREAD: f64 = 1e-4;
@@ -76,6 +81,11 @@ impl TemperedPath {
     }
 }
 
+thread_local! {
+    /// What does not get hot, of some rows.
+    static HELD: RefCell<Evaluation> = RefCell::new(Evaluation::zeros(0, 1));
+}
+
 impl AnnealingPath for TemperedPath {
     fn dim(&self) -> usize {
         self.molecule.dim()
@@ -95,7 +105,23 @@ impl AnnealingPath for TemperedPath {
             let scores = points.score.row_mut(i).iter_mut().zip(points.target.score.row(i));
             scores.for_each(|(score, target)| *score = factor * target);
         }
-        Ok(())
+        HELD.with_borrow_mut(|held| {
+            if !self.molecule().evaluate_held(&points.x, held)? {
+                return Ok(());
+            }
+            for (i, &beta) in betas.iter().enumerate() {
+                // Nothing is added to what is impossible.
+                if points.target.log_density[i] == f64::NEG_INFINITY {
+                    continue;
+                }
+                let rest = 1.0 - self.factor(beta);
+                points.log_density[i] += rest * held.log_density[i];
+                points.log_reference[i] += (1.0 - hottest) * held.log_density[i];
+                let scores = points.score.row_mut(i).iter_mut().zip(held.score.row(i));
+                scores.for_each(|(score, held)| *score += rest * held);
+            }
+            Ok(())
+        })
     }
 
     fn slopes(&self, _betas: &[f64], points: &Points, out: &mut [f64], _scratch: &mut Scratch) -> Result<()> {
@@ -103,7 +129,13 @@ impl AnnealingPath for TemperedPath {
         out.iter_mut()
             .zip(&points.target.log_density)
             .for_each(|(out, log_density)| *out = slope * log_density);
-        Ok(())
+        HELD.with_borrow_mut(|held| {
+            if self.molecule().evaluate_held(&points.x, held)? {
+                let possible = out.iter_mut().zip(&held.log_density).filter(|(out, _)| out.is_finite());
+                possible.for_each(|(out, held)| *out -= slope * held);
+            }
+            Ok(())
+        })
     }
 
     /// Where replicas start: the molecule's own conformation, hardly disturbed. No draws from the reference.

@@ -46,7 +46,7 @@ pub(crate) struct PairRow {
 }
 
 /// Everything the kernel reads.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Terms {
     pub bonds: Vec<BondTerm>,
     pub angles: Vec<AngleTerm>,

@@ -7,6 +7,7 @@ mod diffusion;
 mod flow;
 mod gpu;
 mod kept;
+mod monotone;
 mod networks;
 mod none;
 mod scaling;
@@ -17,6 +18,7 @@ pub use cmcd::{Cmcd, DriftChoice};
 pub use diffusion::{Diffusion, ScoreChoice};
 pub use flow::Flow;
 pub use gpu::engine_maker;
+pub use monotone::Monotone;
 pub(crate) use networks::{Seen, Usual};
 pub use none::NoAccelerator;
 pub use scaling::Scaling;
@@ -144,6 +146,8 @@ kinds! {
         Scaling(Scaling) = "scaling",
         /// Means and covariances are matched.
         Affine(Affine) = "affine",
+        /// Each coordinate's own laws are matched.
+        Monotone(Monotone) = "monotone",
         /// A trained flow.
         Flow(Flow) = "flow",
         /// A controlled diffusion.

@@ -10,7 +10,7 @@ pub use auto::Auto;
 pub use fitted::{Anchor, Components, Fitted};
 pub use prior::Prior;
 pub use standard_normal::StandardNormal;
-pub use tempered::{TEMPERATURE, Tempered};
+pub use tempered::{PeptideBonds, TEMPERATURE, Tempered};
 
 use crate::accelerators::Plan;
 use crate::config::Config;

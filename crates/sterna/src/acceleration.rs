@@ -16,7 +16,7 @@ use crate::estimates::Seen;
 use crate::path::AnnealingPath;
 use crate::schedule::cumulative_barrier;
 use crate::transport::Drift;
-use crate::transports::Affine;
+use crate::transports::{Affine, Monotone};
 use crate::{Batch, Result, Schedule};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -319,6 +319,25 @@ impl FitAtOnce for FitAffine {
     fn fit_at(&self, collected: &Collected, schedule: &Schedule) -> Result<Option<Arc<dyn Accelerator>>> {
         let affine = Affine::fit(collected.schedule.betas(), &collected.samples, self.full)?;
         Ok(Some(Arc::new(FlowAccelerator::new(Arc::new(affine.at(schedule.betas())?)))))
+    }
+}
+
+/// Monotone maps of each coordinate.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sterna::acceleration::{Acceleration, FitMonotone};
+/// use sterna::{paths::Geometric, run::{Run, Settings}, targets::ManyWell};
+/// let path = Arc::new(Geometric::from_standard_normal(ManyWell::new(4)));
+/// let run = Run::accelerated(path, Settings::default(), Acceleration::Fitted(Arc::new(FitMonotone))).unwrap();
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct FitMonotone;
+
+impl FitAtOnce for FitMonotone {
+    fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>> {
+        let maps = Monotone::fit(collected.schedule.betas(), &collected.samples)?;
+        Ok(Arc::new(FlowAccelerator::new(Arc::new(maps))))
     }
 }
 

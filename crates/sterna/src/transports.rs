@@ -1,5 +1,10 @@
 //! Transports in closed form: no training, everything about them can be checked exactly. An affine map between
-//! neighbouring chains that matches their means and covariances (§5.1).
+//! neighbouring chains that matches their means and covariances (§5.1), and monotone maps of each coordinate.
+
+mod monotone;
+mod smooth;
+
+pub use monotone::Monotone;
 
 use crate::call::Scratch;
 use crate::transport::{Flow, Interval};

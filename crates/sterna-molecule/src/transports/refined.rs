@@ -232,6 +232,11 @@ impl ConditionalAffine {
         molecule.evaluate(samples, &mut now)?;
         let from = if forward { pair.lower } else { pair.upper };
         let factor = chart.temperatures.target / chart.temperatures.at(from);
+        let mut held = Evaluation::zeros(samples.rows(), dim);
+        if molecule.evaluate_held(samples, &mut held)? {
+            let share = molecule.share_held(chart.temperatures.at(from));
+            now.log_density.iter_mut().zip(&held.log_density).for_each(|(now, held)| *now += share * held);
+        }
         let mut torsions = vec![0.0; self.soft()];
         for (b, x) in samples.as_slice().chunks(WIDTH * dim).enumerate() {
             let count = x.len() / dim;
@@ -289,14 +294,14 @@ impl ConditionalAffine {
         out.log_density.resize(rows, 0.0);
         internal.to_cartesian(&q, &mut x, &mut out.log_density);
         let (mut energy, mut forces) = (vec![0.0; rows], vec![0.0; x.len()]);
-        molecule.force_field().evaluate(&x, &mut energy, &mut forces);
+        let temperatures: Vec<f64> = betas.iter().map(|&beta| chart.temperatures.at(beta)).collect();
+        molecule.energy_at(&temperatures, &x, &mut energy, &mut forces);
         let mut pulled = vec![0.0; dim];
         out.stiff.clear();
         out.stiff.resize(rows * stiff, 0.0);
         out.soft.clear();
         out.soft.resize(rows * torsions, 0.0);
-        for (i, &beta) in betas.iter().enumerate() {
-            let t = chart.temperatures.at(beta);
+        for (i, (&beta, &t)) in betas.iter().zip(&temperatures).enumerate() {
             let factor = 1.0 / (crate::BOLTZMANN * t);
             let total = out.log_density[i] - factor * energy[i] + self.log_growth(t) + log_slope[i];
             if !total.is_finite() {

@@ -3,7 +3,7 @@
 use super::{Config, ReferenceKind, Sight};
 use crate::accelerators::{Seen, Usual};
 use crate::problem::Problem;
-use crate::references::TEMPERATURE;
+use crate::references::{PeptideBonds, TEMPERATURE};
 use sterna::run::Settings;
 use toml::{Table, Value};
 
@@ -37,7 +37,10 @@ impl Config {
 
     fn of_reference(&self, problem: &Problem) -> Vec<Said> {
         match &self.reference {
-            ReferenceKind::Tempered(_) => vec![("reference", "temperature", TEMPERATURE.into())],
+            ReferenceKind::Tempered(_) => vec![
+                ("reference", "temperature", TEMPERATURE.into()),
+                ("reference", "peptide_bonds", PeptideBonds::usual(self).name().into()),
+            ],
             // A program's own normal comes first.
             ReferenceKind::StandardNormal(_) | ReferenceKind::Fitted(_) if problem.reference.is_none() => {
                 vec![("reference", "mean", 0.0.into())]
@@ -223,10 +226,12 @@ mod tests {
     fn molecules_and_fitted_references() {
         let molecule =
             resolved("[target]\nkind = \"alanine-dipeptide\"\n[accelerator]\nkind = \"flow\"").to_toml();
-        for part in ["dim = 63", "temperature = 300.0", "temperature = 1200.0", "layers = 3", "steps = 2500"]
-        {
+        let sizes = ["dim = 63", "temperature = 300.0", "temperature = 1200.0", "layers = 3", "steps = 2500"];
+        for part in sizes.into_iter().chain(["peptide_bonds = \"held\""]) {
             assert!(molecule.contains(part), "{part} is missing in\n{molecule}");
         }
+        let plain = resolved("[target]\nkind = \"alanine-dipeptide\"").to_toml();
+        assert!(plain.contains("peptide_bonds = \"heated\""), "{plain}");
         // Four ladders bring a quarter of the samples each.
         let problem = Problem::new(Banana::new(2));
         let fitted = Config::parse("[accelerator]\nkind = \"flow\"", &[]).unwrap().settled(&problem).unwrap();

@@ -1,6 +1,8 @@
 //! `kind = "auto"`, and where no kind is said: what suits the target.
 
-use super::{Anchor, Components, Fitted, Ground, Kind, Prior, ReferenceKind, StandardNormal, Tempered};
+use super::{
+    Anchor, Components, Fitted, Ground, Kind, PeptideBonds, Prior, ReferenceKind, StandardNormal, Tempered,
+};
 use crate::config::{AcceleratorKind, Config, Device, Numbers, TargetKind};
 use crate::error::JobError;
 use crate::problem::Problem;
@@ -14,6 +16,9 @@ pub struct Auto {
     /// Of molecules: its temperature in kelvin, 1200 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Of molecules: whether peptide bonds get hot with the rest; if not given, they do unless a flow is trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peptide_bonds: Option<PeptideBonds>,
     /// Of other targets: its mean, one number or one for each coordinate; 0 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<Numbers>,
@@ -33,7 +38,8 @@ pub struct Auto {
 impl Default for Auto {
     fn default() -> Self {
         let StandardNormal { mean, scale } = StandardNormal::default();
-        Self { temperature: None, mean, scale, anchor: None, covariance: None, components: None }
+        let (temperature, peptide_bonds, anchor) = (None, None, None);
+        Self { temperature, peptide_bonds, mean, scale, anchor, covariance: None, components: None }
     }
 }
 
@@ -43,8 +49,10 @@ impl Kind for Auto {
     }
 
     fn settled(&self, problem: &Problem, config: &Config) -> Result<ReferenceKind, JobError> {
-        if problem.molecule.is_none() && self.temperature.is_some() {
-            return Err(JobError::of_molecules("reference.temperature", problem.kind.kind()));
+        let of_molecules =
+            [("temperature", self.temperature.is_some()), ("peptide_bonds", self.peptide_bonds.is_some())];
+        if let (None, Some((field, _))) = (&problem.molecule, of_molecules.iter().find(|(_, given)| *given)) {
+            return Err(JobError::of_molecules(&format!("reference.{field}"), problem.kind.kind()));
         }
         let of_a_molecule = |key, value: &Numbers| {
             let reason = "its reference is the same energy at a higher temperature";
@@ -60,7 +68,7 @@ impl Kind for Auto {
             return Ok(Prior {}.into());
         }
         Ok(match problem.molecule {
-            Some(_) => Tempered { temperature: self.temperature }.into(),
+            Some(_) => Tempered { temperature: self.temperature, peptide_bonds: self.peptide_bonds }.into(),
             None if wants_fit(problem, config) => {
                 let fitted = Fitted {
                     anchor: self.anchor.unwrap_or_default(),

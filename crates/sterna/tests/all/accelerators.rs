@@ -17,7 +17,7 @@ use sterna::records::SamplingRecord;
 use sterna::streams::{Phase, Streams};
 use sterna::targets::{Gmm, Normal};
 use sterna::transport::{Drift, Flow, Interval};
-use sterna::transports::Affine;
+use sterna::transports::{Affine, Monotone};
 use sterna::{Batch, Ensemble, Result, Sampler, Schedule, Workspace, iterate};
 use sterna_testkit::broken::{Broken, Fault, Mismatched, PrintedSign};
 use sterna_testkit::moves::{iteration, sampler};
@@ -228,6 +228,54 @@ fn fitted_affine_maps_pass() {
             let verdict = check(&*flow(affine), &*ladder);
             assert!(verdict.passed(), "full: {full}, on {name}: {verdict}");
         }
+    }
+}
+
+/// Monotone maps fitted to few samples; and twins that forget the slope, or go down by maps of other samples.
+#[test]
+fn fitted_monotone_maps_pass_and_their_twins_do_not() {
+    for (name, ladder) in ladders() {
+        let schedule = schedule();
+        let fitted = |seed: u64, rows: usize| {
+            let draws = |beta: &f64| ladder.draw_betas(&[*beta], &Streams::new(seed), rows);
+            let samples: Vec<Batch> = schedule.betas().iter().map(draws).collect();
+            Monotone::fit(schedule.betas(), &samples).unwrap()
+        };
+        for rows in [30, 1000] {
+            let verdict = check(&*flow(fitted(17, rows)), &*ladder);
+            assert!(verdict.passed(), "{rows} samples of {name}: {verdict}");
+        }
+        check(&*flow(Forgetful(fitted(17, 1000))), &*ladder).assert_caught();
+        let twin = Mismatched { forward: flow(fitted(17, 30)), backward: flow(fitted(18, 30)) };
+        check(&twin, &*ladder).assert_caught();
+    }
+}
+
+/// A flow that forgets its log-determinant, both ways.
+struct Forgetful<F>(F);
+
+impl<F: Flow> Flow for Forgetful<F> {
+    fn forward(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.0.forward(pairs, x, log_det, scratch)?;
+        log_det.fill(0.0);
+        Ok(())
+    }
+    fn inverse(
+        &self,
+        pairs: &[Interval],
+        x: &mut Batch,
+        log_det: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.0.inverse(pairs, x, log_det, scratch)?;
+        log_det.fill(0.0);
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Results depend on nothing but the seed: not on threads, not on batches, not on how a run is cut.
 
 use std::sync::Arc;
-use sterna::acceleration::{Acceleration, FitAffine, FitCmcd};
+use sterna::acceleration::{Acceleration, FitAffine, FitCmcd, FitMonotone};
 use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator, NoDrift};
 use sterna::explorers::{Hmc, StepSize, StepSizes};
 use sterna::path::AnnealingPath;
@@ -56,7 +56,7 @@ fn diffusion() -> Diffusion {
 }
 
 /// One run of each family of accelerators.
-fn accelerated(settings: &Settings) -> [Run; 4] {
+fn accelerated(settings: &Settings) -> [Run; 5] {
     let gmm = || Arc::new(Gmm::paper(4));
     let diffused = || Arc::new(Diffused::exact(gmm()).unwrap());
     let run = |path: Arc<dyn AnnealingPath>, acceleration: Acceleration| {
@@ -66,6 +66,7 @@ fn accelerated(settings: &Settings) -> [Run; 4] {
     [
         run(geometric(gmm()), Acceleration::Fitted(Arc::new(FitAffine { full: false }))),
         run(geometric(gmm()), Acceleration::Fitted(Arc::new(FitAffine { full: true }))),
+        run(geometric(gmm()), Acceleration::Fitted(Arc::new(FitMonotone))),
         run(geometric(gmm()), Acceleration::Fitted(Arc::new(cmcd))),
         run(diffused(), Acceleration::Given(Arc::new(diffusion()))),
     ]

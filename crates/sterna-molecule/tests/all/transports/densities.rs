@@ -1,11 +1,20 @@
 //! Densities of standardised coordinates, and their gradients.
 
 use super::*;
+use std::sync::Arc;
+use sterna::path::{AnnealingPath, Points};
+use sterna_molecule::TemperedPath;
 
 /// Log density and gradients of (z, soft): against differences, and against what a journey says of its start.
 #[test]
 fn densities_of_standardised_coordinates_are_true() {
-    let Fixture { molecule, samples, affine, .. } = Fixture::get();
+    let molecule = &Fixture::get().molecule;
+    densities_are_true(molecule);
+    densities_are_true(&molecule.clone().holding_peptide_bonds().unwrap());
+}
+
+fn densities_are_true(molecule: &Molecule) {
+    let Fixture { samples, affine, .. } = Fixture::get();
     let (beta, points) = &samples[1];
     let pair = Interval { lower: *beta, upper: 1.0 };
     let start = rows_of(points, 0..3);
@@ -43,16 +52,20 @@ fn densities_of_standardised_coordinates_are_true() {
     }
     // With z kept, the weight of a journey is that of the affine transport.
     let mut x = start.clone();
-    let (mut log_det, mut before, mut after) =
-        (vec![0.0; 3], Evaluation::zeros(3, x.dim()), Evaluation::zeros(3, x.dim()));
-    molecule.evaluate(&start, &mut before).unwrap();
+    let path = TemperedPath::new(Arc::new(molecule.clone()), PATH.reference).unwrap();
+    let log_density = |beta: f64, x: &Batch| {
+        let mut points = Points::zeros(3, x.dim());
+        points.x = x.clone();
+        path.evaluate(&[beta; 3], &mut points).unwrap();
+        points.log_density
+    };
+    let (mut log_det, before) = (vec![0.0; 3], log_density(*beta, &start));
     affine.forward(&[pair; 3], &mut x, &mut log_det, &mut Scratch::default()).unwrap();
-    molecule.evaluate(&x, &mut after).unwrap();
-    let factor = PATH.target / PATH.at(*beta);
+    let after = log_density(1.0, &x);
     // Where it started, in the torsions of the upper end.
     let there = density(1.0, *beta, &journeys.z, &journeys.soft);
     for (i, log_det) in log_det.iter().enumerate() {
-        let weight = after.log_density[i] + log_det - factor * before.log_density[i];
+        let weight = after[i] + log_det - before[i];
         let found_weight = found.log_density[i] - journeys.start[i];
         assert!((weight - found_weight).abs() < 1e-8, "{weight} {found_weight}");
         assert!((there.log_density[i] - journeys.start[i]).abs() < 1e-8);

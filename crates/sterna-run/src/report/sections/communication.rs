@@ -190,7 +190,7 @@ fn plain_rates(folder: &Folder) -> Option<(Vec<f64>, &'static str)> {
         return Some((training.plain_rejection_rates.clone(), "plain swap, on held-out samples"));
     }
     // Accelerators that are fitted are not there yet while the schedule is tuned.
-    let fitted = ["affine", "cmcd"].contains(&folder.summary.setup.accelerator.kind.as_str());
+    let fitted = ["affine", "monotone", "cmcd"].contains(&folder.summary.setup.accelerator.kind.as_str());
     let last = folder.traces.as_ref().filter(|_| fitted)?.rounds.last()?;
     Some((
         last.rejection_rates.iter().map(|r| r.unwrap_or(f64::NAN)).collect(),
