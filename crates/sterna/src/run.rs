@@ -18,6 +18,7 @@ mod climbs;
 mod fits;
 mod ladder;
 mod outlook;
+mod parts;
 mod progress;
 mod reference;
 mod results;

@@ -3,11 +3,14 @@
 use super::{Ground, Hot, Kind, ReferenceKind};
 use crate::config::Config;
 use crate::error::JobError;
+use crate::job::own_ladders;
 use crate::molecules;
 use crate::problem::Problem;
+use crate::spread::Spread;
 use crate::targets::MOST_KELVIN;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use sterna::lanes::WIDTH;
 use sterna_molecule::{MoleculeError, TemperedPath};
 
 /// Kelvin, where the config does not say.
@@ -50,7 +53,10 @@ impl Kind for Tempered {
         }
         let refused = |error: MoleculeError| JobError::Config(error.to_string());
         let path = TemperedPath::new(molecule.clone(), reference).map_err(refused)?;
-        let path = Arc::new(path.with_torsion_moves(moves).map_err(refused)?);
+        // A molecule works out as many conformations together as there are lanes.
+        let shared = Spread::together(molecule.clone(), own_ladders(problem, config), WIDTH);
+        let path = path.with_torsion_moves(moves).map_err(refused)?.asking(Arc::new(shared));
+        let path = Arc::new(path);
         Ok(Ground::Molecule(Hot { molecule, path }))
     }
 
