@@ -12,6 +12,9 @@ use sterna::{Batch, Evaluation, Result, Target};
 /// Nanoseconds of work that are worth waking another thread for.
 const WORTH_A_THREAD: u64 = 20_000;
 
+/// Nanoseconds of a coordinate below which iterations wait for memory rather than for the target.
+const CHEAP: u64 = 10;
+
 /// A batch in so many is timed once its cost is known.
 const TIMED: u64 = 64;
 
@@ -132,7 +135,9 @@ impl Target for Spread {
     }
 
     fn takes_blocks(&self, rows: usize) -> bool {
-        self.target.takes_blocks(rows) && self.parts(rows) < 2
+        let coordinates = (self.together * self.target.dim()) as u64;
+        let cheap = self.cost.load(Ordering::Relaxed) < CHEAP * coordinates;
+        self.target.takes_blocks(rows) && (cheap || self.parts(rows) < 2)
     }
 
     fn draw(&self, stream: &mut RowStream, x: &mut [f64]) -> bool {
@@ -218,17 +223,20 @@ mod tests {
     fn rows_of_a_molecule_are_shared_and_keep_their_bits() {
         let molecule = Arc::new(alanine_dipeptide(300.0).unwrap());
         let spread = Arc::new(Spread::together(molecule.clone(), 1, WIDTH));
-        // A millisecond for eight of them.
+        // A millisecond for eight of them, as if that had been timed.
         spread.cost.store(1_000_000, Ordering::Relaxed);
+        spread.batches.store(1, Ordering::Relaxed);
         let alone = TemperedPath::new(molecule.clone(), 1200.0).unwrap();
         let shared = TemperedPath::new(molecule, 1200.0).unwrap().asking(spread.clone());
-        let ((expected, in_blocks), (found, at_once)) = (energies(&alone, 3), energies(&shared, 3));
-        assert!(in_blocks && !at_once && energies(&shared, 1).1);
+        let ((expected, in_blocks), (found, shared_in_blocks)) = (energies(&alone, 3), energies(&shared, 3));
         // Three groups of eight on three threads.
-        assert_eq!(spread.spare.lock().unwrap().len(), 3);
+        assert_eq!(spread.batches.load(Ordering::Relaxed), 4);
+        assert!(in_blocks && !shared_in_blocks && energies(&shared, 1).1);
+        spread.cost.store(1_000, Ordering::Relaxed);
+        assert!(shared.takes_blocks(21), "cheap");
         assert_eq!(found.log_density, expected.log_density);
         assert_eq!(found.score, expected.score);
-        assert_eq!(shared.evaluations(), 42);
+        assert_eq!((shared.evaluations(), alone.evaluations()), (42, 21));
     }
 
     #[test]
