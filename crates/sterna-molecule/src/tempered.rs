@@ -35,7 +35,9 @@ const START_SPREAD: f64 = 1e-4;
 /// assert!((4.0 * points.log_density[0] - points.log_density[1]).abs() < 1e-12);
 /// ```
 pub struct TemperedPath {
-    molecule: Counted<Arc<Molecule>>,
+    molecule: Arc<Molecule>,
+    /// The molecule, or what asks it in its own way.
+    asked: Counted<Arc<dyn Target>>,
     temperatures: Temperatures,
     moves: Arc<dyn Explorer>,
 }
@@ -47,7 +49,13 @@ impl TemperedPath {
             return Err(MoleculeError::Temperature(reference));
         }
         let temperatures = Temperatures { reference, target: molecule.temperature() };
-        Ok(Self { molecule: Counted::new(molecule), temperatures, moves: Arc::new(Turns) })
+        let asked = Counted::new(molecule.clone() as Arc<dyn Target>);
+        Ok(Self { molecule, asked, temperatures, moves: Arc::new(Turns) })
+    }
+
+    /// The same path, whose energies come from `target`: the same molecule, asked in another way, such as by several threads.
+    pub fn asking(self, target: Arc<dyn Target>) -> Self {
+        Self { asked: Counted::new(target), ..self }
     }
 
     /// The same path, on which each iteration also turns torsions so many times (at most 32).
@@ -58,7 +66,7 @@ impl TemperedPath {
         self.moves = match moves {
             0 => Arc::new(Turns),
             moves => {
-                let then = Arc::new(TorsionMoves::new(self.molecule.get(), moves)?);
+                let then = Arc::new(TorsionMoves::new(&self.molecule, moves)?);
                 Arc::new(Followed { first: Arc::new(Turns), then })
             }
         };
@@ -67,7 +75,7 @@ impl TemperedPath {
 
     /// The molecule at the target's temperature.
     pub fn molecule(&self) -> &Molecule {
-        self.molecule.get()
+        &self.molecule
     }
 
     /// The temperatures at both ends.
@@ -92,7 +100,7 @@ impl AnnealingPath for TemperedPath {
     }
 
     fn evaluate(&self, betas: &[f64], points: &mut Points) -> Result<()> {
-        self.molecule.evaluate(&points.x, &mut points.target)?;
+        self.asked.evaluate(&points.x, &mut points.target)?;
         self.move_to(betas, points)
     }
 
@@ -173,6 +181,10 @@ impl AnnealingPath for TemperedPath {
         Schedule::new((0..chains).map(beta).collect()).unwrap_or_else(|_| Schedule::uniform(chains))
     }
 
+    fn takes_blocks(&self, rows: usize) -> bool {
+        self.asked.takes_blocks(rows)
+    }
+
     fn own_moves(&self) -> Option<&dyn Explorer> {
         Some(&*self.moves)
     }
@@ -182,7 +194,7 @@ impl AnnealingPath for TemperedPath {
     }
 
     fn evaluations(&self) -> u64 {
-        self.molecule.evaluations()
+        self.asked.evaluations()
     }
 }
 

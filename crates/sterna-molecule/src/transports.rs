@@ -15,6 +15,7 @@ mod circle;
 mod conditional_affine;
 mod controlled;
 mod exponential_family;
+mod ordered;
 mod refined;
 mod regression;
 mod scaling;
@@ -31,6 +32,7 @@ use crate::kernel::Atom;
 use crate::lane_math::{Lane, gather};
 use crate::mean_free::{MeanFree, ToCartesian, ToMeanFree};
 use crate::{Molecule, MoleculeError};
+use rayon::prelude::*;
 use std::cell::RefCell;
 use sterna::Batch;
 use sterna::lanes::{WIDTH, dispatch};
@@ -82,6 +84,9 @@ struct Chart {
     temperatures: Temperatures,
 }
 
+/// Rows that a thread turns into internal coordinates at once.
+const PART: usize = 32 * WIDTH;
+
 thread_local! {
     /// Coordinates without the centre, of a block.
     static SCRATCH: RefCell<Vec<Atom>> = const { RefCell::new(Vec::new()) };
@@ -113,12 +118,16 @@ impl Chart {
                 self.mean_free.dim()
             )));
         }
-        let mut cartesian = vec![0.0; points.rows() * self.mean_free.cartesian_dim()];
-        self.mean_free.to_cartesian(points.as_slice(), &mut cartesian);
-        let dim = self.internal.dim();
+        let (cartesian_dim, dim) = (self.mean_free.cartesian_dim(), self.internal.dim());
         let mut rows = vec![0.0; points.rows() * dim];
         let mut log_jacobian = vec![0.0; points.rows()];
-        self.internal.to_internal(&cartesian, &mut rows, &mut log_jacobian);
+        let parts = points.as_slice().par_chunks(PART * points.dim());
+        let parts = parts.zip(rows.par_chunks_mut(PART * dim)).zip(log_jacobian.par_chunks_mut(PART));
+        parts.for_each(|((points, rows), log_jacobian)| {
+            let mut cartesian = vec![0.0; log_jacobian.len() * cartesian_dim];
+            self.mean_free.to_cartesian(points, &mut cartesian);
+            self.internal.to_internal(&cartesian, rows, log_jacobian);
+        });
         let mut kept = 0;
         for (row, log_jacobian) in log_jacobian.iter().enumerate() {
             if log_jacobian.is_finite() {
@@ -258,16 +267,6 @@ impl<'a> Parameters<'a> {
     fn wrong() -> MoleculeError {
         MoleculeError::Fit("the stored parameters are not of this molecule; fit it again".into())
     }
-}
-
-/// The mean direction of angles.
-fn circular_mean(angles: impl Iterator<Item = f64>) -> f64 {
-    let (mut s, mut c) = (0.0, 0.0);
-    for angle in angles {
-        s += angle.sin();
-        c += angle.cos();
-    }
-    f64::atan2(s, c)
 }
 
 /// An angle brought to [−π, π).

@@ -149,6 +149,11 @@ impl Target for Callback {
         self.dim
     }
 
+    /// Each enters Python, and what it calls has its own costs.
+    fn takes_blocks(&self, _rows: usize) -> bool {
+        false
+    }
+
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
         let found = if x.dim() == self.dim { out.score.dim() } else { x.dim() };
         if found != self.dim {

@@ -1,5 +1,6 @@
-//! `sterna bench`: iterations per processor-second of plain parallel tempering.
+//! `sterna bench`: iterations per processor-second of plain parallel tempering, and whether cost follows the work.
 
+use crate::bench_sizes::Sizes;
 use crate::config::known;
 use crate::error::JobError;
 use crate::platform::processor_s;
@@ -90,6 +91,7 @@ struct Found {
     targets: Vec<OfTarget>,
     /// Seconds of a processor per evaluation of GMM-10, by plain swaps and by an exact diffusion with K = 5.
     evaluation_s: [f64; 2],
+    sizes: Sizes,
 }
 
 /// What was measured on a target.
@@ -121,6 +123,7 @@ impl Found {
             instruction_set: lanes::instruction_set(),
             targets: of_targets,
             evaluation_s: [plain, accelerated],
+            sizes: Sizes::measured(),
         }
     }
 
@@ -137,6 +140,7 @@ impl Found {
             1e9 * accelerated,
             accelerated / plain
         );
+        self.sizes.print();
     }
 }
 

@@ -11,6 +11,7 @@ mod threads;
 mod tuned;
 mod work;
 
+pub(crate) use threads::own_ladders;
 pub(crate) use work::{no_start, with_chains};
 
 pub use finished::{Finished, finished, plain_samples};

@@ -6,6 +6,7 @@ pub mod baseline;
 pub mod bench;
 #[cfg(feature = "cuda")]
 mod bench_cuda;
+mod bench_sizes;
 pub mod checkpoint;
 pub mod chemistry;
 mod closing;

@@ -21,6 +21,10 @@ impl Target for Posterior {
         self.likelihood.dim()
     }
 
+    fn takes_blocks(&self, rows: usize) -> bool {
+        self.likelihood.takes_blocks(rows)
+    }
+
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
         self.likelihood.evaluate(x, out)?;
         ROOM.with_borrow_mut(|[score, work]| {

@@ -12,6 +12,9 @@ use sterna::{Batch, Evaluation, Result, Target};
 /// Nanoseconds of work that are worth waking another thread for.
 const WORTH_A_THREAD: u64 = 20_000;
 
+/// Nanoseconds of a coordinate below which iterations wait for memory rather than for the target.
+const CHEAP: u64 = 10;
+
 /// A batch in so many is timed once its cost is known.
 const TIMED: u64 = 64;
 
@@ -20,7 +23,9 @@ pub(crate) struct Spread {
     target: Arc<dyn Target>,
     /// Ladders, each of which keeps a thread busy.
     ladders: usize,
-    /// Nanoseconds of a row, as they were last seen; 0 before.
+    /// Rows that the target works out together, for what one of them would cost.
+    together: usize,
+    /// Nanoseconds of so many rows, as they were last seen; 0 before.
     cost: AtomicU64,
     batches: AtomicU64,
     /// Batches and results of parts, for the next call.
@@ -35,8 +40,13 @@ struct Part {
 
 impl Spread {
     pub fn new(target: Arc<dyn Target>, ladders: usize) -> Self {
+        Self::together(target, ladders, 1)
+    }
+
+    /// Of a target that works out so many rows together: they stay together.
+    pub fn together(target: Arc<dyn Target>, ladders: usize, together: usize) -> Self {
         let (cost, batches, spare) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default());
-        Self { target, ladders, cost, batches, spare }
+        Self { target, ladders, together, cost, batches, spare }
     }
 
     /// Into how many parts so many rows are cut.
@@ -45,10 +55,11 @@ impl Spread {
         if threads <= self.ladders {
             return 1;
         }
-        let all = self.cost.load(Ordering::Relaxed).saturating_mul(rows as u64);
+        let groups = rows.div_ceil(self.together);
+        let all = self.cost.load(Ordering::Relaxed).saturating_mul(groups as u64);
         let worth = usize::try_from(all / WORTH_A_THREAD).unwrap_or(usize::MAX);
         // Each ladder has its share of the threads.
-        threads.div_ceil(self.ladders.max(1)).min(rows).min(worth).max(1)
+        threads.div_ceil(self.ladders.max(1)).min(groups).min(worth).max(1)
     }
 
     fn on_one_thread(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
@@ -58,7 +69,8 @@ impl Spread {
         }
         let clock = Instant::now();
         self.target.evaluate(x, out)?;
-        let spent = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX) / x.rows() as u64;
+        let spent = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let spent = spent / x.rows().div_ceil(self.together) as u64;
         self.cost.store(spent.max(1), Ordering::Relaxed);
         Ok(())
     }
@@ -98,7 +110,7 @@ impl Target for Spread {
         if parts < 2 {
             return self.on_one_thread(x, out);
         }
-        let most = rows.div_ceil(parts);
+        let most = rows.div_ceil(self.together).div_ceil(parts) * self.together;
         let Evaluation { log_density, score } = out;
         let of_parts = x
             .as_slice()
@@ -122,6 +134,12 @@ impl Target for Spread {
         self.target.diffused()
     }
 
+    fn takes_blocks(&self, rows: usize) -> bool {
+        let coordinates = (self.together * self.target.dim()) as u64;
+        let cheap = self.cost.load(Ordering::Relaxed) < CHEAP * coordinates;
+        self.target.takes_blocks(rows) && (cheap || self.parts(rows) < 2)
+    }
+
     fn draw(&self, stream: &mut RowStream, x: &mut [f64]) -> bool {
         self.target.draw(stream, x)
     }
@@ -132,7 +150,10 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
+    use sterna::lanes::WIDTH;
+    use sterna::path::{AnnealingPath, Points};
     use sterna::targets::Banana;
+    use sterna_molecule::{TemperedPath, alanine_dipeptide};
 
     /// Sleeps for each row, and knows how many calls were under way at once.
     struct Slow {
@@ -157,10 +178,10 @@ mod tests {
         }
     }
 
-    fn most_at_once(sleep: Duration, ladders: usize) -> usize {
+    fn most_at_once(sleep: Duration, ladders: usize, together: usize) -> usize {
         let (under_way, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let slow = Slow { inner: Banana::new(2), under_way, most: most.clone(), sleep };
-        let spread = Spread::new(Arc::new(slow), ladders);
+        let spread = Spread::together(Arc::new(slow), ladders, together);
         let x = Batch::from_vec(2, (0..14).map(|i| 0.3 * f64::from(i)).collect());
         let (mut out, mut whole) = (Evaluation::zeros(7, 2), Evaluation::zeros(7, 2));
         Banana::new(2).evaluate(&x, &mut whole).unwrap();
@@ -179,8 +200,49 @@ mod tests {
 
     #[test]
     fn dear_rows_are_shared_and_others_are_not() {
-        assert!(most_at_once(Duration::from_millis(2), 1) >= 2);
-        assert_eq!(most_at_once(Duration::from_millis(1), 3), 1);
-        assert_eq!(most_at_once(Duration::ZERO, 1), 1);
+        assert!(most_at_once(Duration::from_millis(2), 1, 1) >= 2);
+        assert_eq!(most_at_once(Duration::from_millis(1), 3, 1), 1);
+        assert_eq!(most_at_once(Duration::ZERO, 1, 1), 1);
+    }
+
+    /// Energies of a path, and whether they may be asked for in blocks.
+    fn energies(path: &TemperedPath, threads: usize) -> (Points, bool) {
+        let (rows, dim) = (21, path.dim());
+        let mut points = Points::zeros(rows, dim);
+        for row in 0..rows {
+            for (i, x) in points.x.row_mut(row).iter_mut().enumerate() {
+                *x = path.molecule().start()[i] + 1e-3 * ((row * dim + i) as f64).sin();
+            }
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| path.evaluate(&vec![0.5; rows], &mut points)).unwrap();
+        (points, pool.install(|| path.takes_blocks(rows)))
+    }
+
+    #[test]
+    fn rows_of_a_molecule_are_shared_and_keep_their_bits() {
+        let molecule = Arc::new(alanine_dipeptide(300.0).unwrap());
+        let spread = Arc::new(Spread::together(molecule.clone(), 1, WIDTH));
+        // A millisecond for eight of them, as if that had been timed.
+        spread.cost.store(1_000_000, Ordering::Relaxed);
+        spread.batches.store(1, Ordering::Relaxed);
+        let alone = TemperedPath::new(molecule.clone(), 1200.0).unwrap();
+        let shared = TemperedPath::new(molecule, 1200.0).unwrap().asking(spread.clone());
+        let ((expected, in_blocks), (found, shared_in_blocks)) = (energies(&alone, 3), energies(&shared, 3));
+        // Three groups of eight on three threads.
+        assert_eq!(spread.batches.load(Ordering::Relaxed), 4);
+        assert!(in_blocks && !shared_in_blocks && energies(&shared, 1).1);
+        spread.cost.store(1_000, Ordering::Relaxed);
+        assert!(shared.takes_blocks(21), "cheap");
+        assert_eq!(found.log_density, expected.log_density);
+        assert_eq!(found.score, expected.score);
+        assert_eq!((shared.evaluations(), alone.evaluations()), (42, 21));
+    }
+
+    #[test]
+    fn rows_that_are_worked_out_together_stay_together() {
+        // Seven rows are two groups of four, or one of eight.
+        assert_eq!(most_at_once(Duration::from_millis(2), 1, 4), 2);
+        assert_eq!(most_at_once(Duration::from_millis(2), 1, 8), 1);
     }
 }

@@ -87,6 +87,11 @@ impl Target for Timed {
         self.target.dim()
     }
 
+    /// Each wakes a thread.
+    fn takes_blocks(&self, _rows: usize) -> bool {
+        false
+    }
+
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
         if x.rows() == 0 {
             return Ok(());

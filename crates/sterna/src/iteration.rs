@@ -1,9 +1,11 @@
-//! One iteration of Accelerated Parallel Tempering: Algorithm 1, line by line.
+//! One iteration of Accelerated Parallel Tempering: Algorithm 1, line by line. Rows of many coordinates make it in blocks, so that
+//! what a move needs of them stays in a core's cache.
 
 use crate::accelerator::{Accelerator, Direction, Journey};
 use crate::call::{Call, Rows, Scratch, Slots};
 use crate::ensemble::Ensemble;
 use crate::explorer::{Explorer, Moved, Moves};
+use crate::lanes::WIDTH;
 use crate::path::{AnnealingPath, Points};
 use crate::streams::{Phase, Streams};
 use crate::swap::{Swap, decide};
@@ -68,16 +70,29 @@ pub trait Recorder {
     fn record(&mut self, step: &Step) -> Result<()>;
 }
 
+/// Coordinates of rows that move at once: with those of their proposals, momenta and scores they fit into a core's cache.
+const COORDINATES_AT_ONCE: usize = 1 << 13;
+
+/// Rows that move at once, of so many: all, where the path does not take blocks.
+fn rows_at_once(path: &dyn AnnealingPath, rows: usize) -> usize {
+    match path.takes_blocks(rows) {
+        true => (COORDINATES_AT_ONCE / path.dim().max(1) / WIDTH * WIDTH).max(WIDTH),
+        false => usize::MAX,
+    }
+}
+
 /// Buffers of an iteration: made once, so that the loop allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Workspace {
     /// Rows that start anew, at either end of the path.
     ends: [Rows; 2],
+    /// A block of those that move locally.
     local: Rows,
     moves: LocalWork,
     row_moves: Vec<Moves>,
     explored_chain: Vec<usize>,
     fresh: Points,
+    /// Both sides of a block of pairs.
     lower: Rows,
     upper: Rows,
     up: Journey,
@@ -102,6 +117,8 @@ pub(crate) struct LocalWork {
 #[derive(Clone, Debug, Default)]
 struct SwapWork {
     proposed: Vec<Swap>,
+    /// Where those of the block begin that is under way.
+    first: usize,
     /// The swap of each row on its way up, and of each on its way down.
     of_lower: Vec<usize>,
     of_upper: Vec<usize>,
@@ -146,8 +163,15 @@ pub fn iterate(
     work: &mut Workspace,
     out: &mut dyn Recorder,
 ) -> Result<()> {
-    set_out(t, ensemble, sampler, work)?; // lines 3–10
-    meet(t, ensemble, sampler, work, out) // lines 11–13
+    explore(t, ensemble, sampler, work)?; // line 3
+    let (mut pairs, at_once) = (pairs(t, ensemble), rows_at_once(&*sampler.path, ensemble.points.rows()));
+    work.swaps.proposed.clear();
+    while propose(pairs.by_ref().take(at_once), ensemble, sampler, work) {
+        // Of this block of pairs:
+        travel(t, ensemble, sampler, work)?; // lines 5–10
+        exchange(t, ensemble, sampler, work); // lines 11–13
+    }
+    settle(t, ensemble, sampler, work, out)
 }
 
 /// What rows do by themselves.
@@ -157,9 +181,10 @@ pub(crate) fn set_out(
     sampler: &Sampler,
     work: &mut Workspace,
 ) -> Result<()> {
-    explore(t, ensemble, sampler, work)?; // line 3
-    propose(t, ensemble, sampler, work); // line 4
-    travel(t, ensemble, sampler, work) // lines 5–10
+    explore(t, ensemble, sampler, work)?;
+    work.swaps.proposed.clear();
+    propose(pairs(t, ensemble), ensemble, sampler, work);
+    travel(t, ensemble, sampler, work)
 }
 
 /// What hangs on both partners: [`swaps`](Workspace::swaps) must know the weights of both by now.
@@ -170,9 +195,19 @@ pub(crate) fn meet(
     work: &mut Workspace,
     out: &mut dyn Recorder,
 ) -> Result<()> {
-    let SwapWork { proposed, keys, uniforms, .. } = &mut work.swaps;
-    decide(&sampler.streams, t, keys, uniforms, proposed); // lines 11–12
-    apply(t, ensemble, work); // line 13
+    exchange(t, ensemble, sampler, work);
+    settle(t, ensemble, sampler, work, out)
+}
+
+/// All replicas take the seats that they have won, and the iteration is over.
+fn settle(
+    t: u64,
+    ensemble: &mut Ensemble,
+    sampler: &Sampler,
+    work: &mut Workspace,
+    out: &mut dyn Recorder,
+) -> Result<()> {
+    ensemble.take_seats(t, &work.swaps.proposed);
     out.record(&Step {
         iteration: t,
         ensemble,
@@ -188,6 +223,7 @@ pub(crate) fn meet(
 fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Workspace) -> Result<()> {
     let path = &*sampler.path;
     let (exact, legs) = (path.draws_reference(), ensemble.legs());
+    let at_once = rows_at_once(path, ensemble.points.rows());
     work.ends.iter_mut().for_each(Rows::clear);
     work.local.clear();
     work.bad_point = None;
@@ -201,8 +237,12 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
             let starts_anew = exact && legs.is_reference(chain);
             let rows = if starts_anew { &mut work.ends[usize::from(chain > 0)] } else { &mut work.local };
             rows.push_staying(row, ensemble.key(row), chain, sampler.schedule.betas()[chain]);
+            if work.local.len() == at_once {
+                move_block(t, ensemble, sampler, work)?;
+            }
         }
     }
+    move_block(t, ensemble, sampler, work)?;
     for rows in work.ends.iter().filter(|rows| !rows.is_empty()) {
         work.fresh.set_rows(rows.len());
         let (end, phase) = (rows.beta[0], Phase::Reference.into());
@@ -212,6 +252,11 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
         note_bad(&work.fresh, &rows.row, |_| chain, &mut work.row_moves, &mut work.bad_point);
         ensemble.points.scatter(&rows.row, &work.fresh, |_| true);
     }
+    Ok(())
+}
+
+/// Local moves of the rows that are gathered, which are none afterwards.
+fn move_block(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Workspace) -> Result<()> {
     move_locally(t, &mut ensemble.points, sampler, &work.local, &mut work.moves)?;
     let moved = &mut work.moves.moved;
     for (&row, &moves) in work.local.row.iter().zip(&moved.rows) {
@@ -223,6 +268,7 @@ fn explore(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Worksp
             work.bad_point = Some((work.local.chain[i], row, point));
         }
     }
+    work.local.clear();
     Ok(())
 }
 
@@ -267,35 +313,45 @@ fn note_bad(
     }
 }
 
-/// The pairs n ≡ t mod 2 of every ladder, but for a leg that rests, and who would travel.
-fn propose(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) {
+/// The pairs n ≡ t mod 2 of every ladder, but for a leg that rests: (ladder, pair). Line 4.
+fn pairs(t: u64, ensemble: &Ensemble) -> impl Iterator<Item = (usize, usize)> + use<> {
+    let legs = ensemble.legs();
+    (0..ensemble.copies()).flat_map(move |copy| legs.pairs(t).map(move |pair| (copy, pair)))
+}
+
+/// Who would travel over these pairs; false where there is nobody.
+fn propose(
+    pairs: impl Iterator<Item = (usize, usize)>,
+    ensemble: &Ensemble,
+    sampler: &Sampler,
+    work: &mut Workspace,
+) -> bool {
     work.lower.clear();
     work.upper.clear();
-    let SwapWork { proposed, of_lower, of_upper, keys, uniforms } = &mut work.swaps;
-    proposed.clear();
+    let SwapWork { proposed, first, of_lower, of_upper, keys, uniforms } = &mut work.swaps;
+    *first = proposed.len();
     of_lower.clear();
     of_upper.clear();
     keys.clear();
-    for copy in 0..ensemble.copies() {
-        for pair in ensemble.legs().pairs(t) {
-            let interval = sampler.schedule.interval(pair);
-            let (lower, upper) = (ensemble.held_row(copy, pair - 1), ensemble.held_row(copy, pair));
-            if let Some(row) = lower {
-                work.lower.push_leaving(row, ensemble.key(row), pair, interval, Direction::Forward);
-                of_lower.push(proposed.len());
-            }
-            if let Some(row) = upper {
-                work.upper.push_leaving(row, ensemble.key(row), pair, interval, Direction::Backward);
-                of_upper.push(proposed.len());
-            }
-            if lower.or(upper).is_some() {
-                proposed.push(Swap { copy, pair, ..Swap::default() });
-                // Both partners can derive the swap's uniform: its key is the pair, not a row.
-                keys.push(ensemble.pair_key(copy, pair));
-            }
+    for (copy, pair) in pairs {
+        let interval = sampler.schedule.interval(pair);
+        let (lower, upper) = (ensemble.held_row(copy, pair - 1), ensemble.held_row(copy, pair));
+        if let Some(row) = lower {
+            work.lower.push_leaving(row, ensemble.key(row), pair, interval, Direction::Forward);
+            of_lower.push(proposed.len());
+        }
+        if let Some(row) = upper {
+            work.upper.push_leaving(row, ensemble.key(row), pair, interval, Direction::Backward);
+            of_upper.push(proposed.len());
+        }
+        if lower.or(upper).is_some() {
+            proposed.push(Swap { copy, pair, ..Swap::default() });
+            // Both partners can derive the swap's uniform: its key is the pair, not a row.
+            keys.push(ensemble.pair_key(copy, pair));
         }
     }
-    uniforms.resize(proposed.len(), 0.0);
+    uniforms.resize(keys.len(), 0.0);
+    !keys.is_empty()
 }
 
 /// Forward from the lower chains, backward from the upper ones.
@@ -328,10 +384,10 @@ fn travel(t: u64, ensemble: &Ensemble, sampler: &Sampler, work: &mut Workspace) 
     Ok(())
 }
 
-/// On acceptance each replica keeps its own end point and takes its partner's chain.
-fn apply(t: u64, ensemble: &mut Ensemble, work: &Workspace) {
-    let SwapWork { proposed, of_lower, of_upper, .. } = &work.swaps;
+/// On acceptance each replica keeps its own end point; it takes its partner's chain when all have met.
+fn exchange(t: u64, ensemble: &mut Ensemble, sampler: &Sampler, work: &mut Workspace) {
+    let SwapWork { proposed, first, of_lower, of_upper, keys, uniforms } = &mut work.swaps;
+    decide(&sampler.streams, t, keys, uniforms, &mut proposed[*first..]);
     ensemble.points.scatter(&work.lower.row, &work.up.points, |i| proposed[of_lower[i]].accepted);
     ensemble.points.scatter(&work.upper.row, &work.down.points, |i| proposed[of_upper[i]].accepted);
-    ensemble.take_seats(t, proposed);
 }

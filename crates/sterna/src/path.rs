@@ -260,6 +260,11 @@ pub trait AnnealingPath: Send + Sync {
         true
     }
 
+    /// Whether so many rows may come in blocks that stay in a core's cache, as [`Target::takes_blocks`](crate::Target::takes_blocks).
+    fn takes_blocks(&self, _rows: usize) -> bool {
+        false
+    }
+
     /// The geometric path that it is, if it is one: training knows its ends by it.
     fn as_geometric(&self) -> Option<&Geometric> {
         None

@@ -19,6 +19,7 @@ mod first_block;
 mod fits;
 mod ladder;
 mod outlook;
+mod parts;
 mod progress;
 mod reference;
 mod results;

@@ -77,6 +77,12 @@ pub trait Target: Send + Sync {
         None
     }
 
+    /// Whether so many rows may come in blocks that stay in a core's cache, instead of all at once: a call must cost hardly
+    /// more than its rows, and not share them out.
+    fn takes_blocks(&self, _rows: usize) -> bool {
+        true
+    }
+
     /// Draws one exact sample into `x`, where that is possible; `false` leaves `x` alone.
     fn draw(&self, _stream: &mut RowStream, _x: &mut [f64]) -> bool {
         false
@@ -102,6 +108,10 @@ impl<T: Target + ?Sized> Target for Arc<T> {
 
     fn diffused(&self) -> Option<&dyn EnergyModel> {
         (**self).diffused()
+    }
+
+    fn takes_blocks(&self, rows: usize) -> bool {
+        (**self).takes_blocks(rows)
     }
 
     fn draw(&self, stream: &mut RowStream, x: &mut [f64]) -> bool {
@@ -160,6 +170,10 @@ impl<T: Target> Target for Counted<T> {
 
     fn diffused(&self) -> Option<&dyn EnergyModel> {
         self.target.diffused()
+    }
+
+    fn takes_blocks(&self, rows: usize) -> bool {
+        self.target.takes_blocks(rows)
     }
 
     fn draw(&self, stream: &mut RowStream, x: &mut [f64]) -> bool {

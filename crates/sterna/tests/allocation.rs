@@ -95,6 +95,8 @@ fn the_sampling_loop_allocates_nothing() {
         assert_eq!(allocations_of_the_loop(Arc::new(Dw4), 0.22, chains, copies), 0);
         assert_eq!(allocations_of_the_loop(Arc::new(ManyWell::new(32)), 0.22, chains, copies), 0);
     }
+    // A block of eight rows, and one of the rest.
+    assert_eq!(allocations_of_the_loop(Arc::new(ManyWell::new(1000)), 0.1, 11, 1), 0);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! badly when the transport is fitted, and moving points from one to the other gains nothing.
 
 use super::exponential_family::ExponentialFamily;
+use rayon::prelude::*;
 use std::f64::consts::TAU;
 
 /// Bins in a period.
@@ -80,8 +81,8 @@ impl CircleMap {
     /// Fits the angles of each chain (β increasing).
     pub(super) fn fit(chains: &[(f64, Vec<f64>)], model: CircleModel) -> Self {
         let family = model.family(0.0);
-        let fit = |angles: &Vec<f64>| family.fit(angles.iter(), |angle, out| model.features(*angle, out));
-        let fits = chains.iter().map(|(_, angles)| fit(angles)).collect();
+        let fit = |angles: &[f64]| family.fit(angles, |angle, out| model.features(*angle, out));
+        let fits = chains.par_iter().map(|(_, angles)| fit(angles)).collect();
         Self::new(chains.iter().map(|(beta, _)| *beta).collect(), fits, model)
     }
 

@@ -11,6 +11,7 @@ use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures};
 use crate::kernel::Atom;
 use crate::lane_math::Lane;
 use crate::{Molecule, MoleculeError};
+use rayon::prelude::*;
 use std::cell::RefCell;
 use sterna::Batch;
 use sterna::call::Scratch;
@@ -120,9 +121,9 @@ impl ConditionalAffine {
             )));
         }
         let stiff = fit_stiff(&chart, &features, &soft, &stiff, &chains)?;
-        let residues =
-            residues(&chart.internal).iter().map(|&pair| fit_residue(&chart, &soft, pair, &chains)).collect();
-        let soft = soft.iter().map(|&c| fit_soft(&chart, c, &chains)).collect();
+        let residues = residues(&chart.internal);
+        let residues = residues.par_iter().map(|&pair| fit_residue(&chart, &soft, pair, &chains)).collect();
+        let soft = soft.par_iter().map(|&c| fit_soft(&chart, c, &chains)).collect();
         let betas = chains.iter().map(|(beta, _)| *beta).collect();
         Ok(Self { chart, features, betas, soft, residues, stiff })
     }

@@ -1,5 +1,6 @@
 //! Densities exp(Σ aᵢ fᵢ) on a grid whose mean features are those of given samples: maximum likelihood.
 
+use super::ordered;
 use super::regression::solve_positive_definite;
 
 /// Features on a grid of equal cells.
@@ -28,20 +29,10 @@ impl ExponentialFamily {
     }
 
     /// The coefficients for samples: Newton's method with halved steps on the likelihood, which is concave.
-    pub(super) fn fit<'a, T: 'a>(
-        &self,
-        samples: impl Iterator<Item = &'a T>,
-        features: impl Fn(&T, &mut [f64]),
-    ) -> Vec<f64> {
+    pub(super) fn fit<T: Sync>(&self, samples: &[T], features: impl Fn(&T, &mut [f64]) + Sync) -> Vec<f64> {
         let mut moments = vec![0.0; self.dim];
-        let mut feature = vec![0.0; self.dim];
-        let mut count = 0.0;
-        for sample in samples {
-            features(sample, &mut feature);
-            moments.iter_mut().zip(&feature).for_each(|(m, f)| *m += f);
-            count += 1.0;
-        }
-        moments.iter_mut().for_each(|m| *m /= count);
+        ordered::add_up(samples, 1, &mut moments, |sample, out| features(&sample[0], out));
+        moments.iter_mut().for_each(|m| *m /= samples.len() as f64);
         let mut a = vec![0.0; self.dim];
         let mut best = self.objective(&moments, &a);
         for _ in 0..100 {

@@ -1,5 +1,10 @@
 //! Ridge regression by normal equations, summed row by row.
 
+use rayon::prelude::*;
+
+/// Rows of the equations that a thread sums at once: what it reads of a row serves all of them.
+const AT_ONCE: usize = 2;
+
 /// Least squares with a penalty, output by output and each on some of the inputs: minimises
 /// Σ w (y − x b)² + λ |b|², the coefficient of input 0 (the constant) left free.
 #[derive(Clone, Debug)]
@@ -17,13 +22,25 @@ impl Ridge {
         Self { gram, cross: vec![vec![0.0; outputs]; inputs] }
     }
 
-    /// One more row.
-    pub(super) fn add(&mut self, weight: f64, x: &[f64], y: &[f64]) {
-        for (i, &xi) in x.iter().enumerate() {
-            let scaled = weight * xi;
-            self.gram[i].iter_mut().zip(x).for_each(|(g, &xj)| *g += scaled * xj);
-            self.cross[i].iter_mut().zip(y).for_each(|(c, &y)| *c += scaled * y);
-        }
+    /// Inputs and outputs of a row.
+    pub(super) fn width(&self) -> usize {
+        self.gram.len() + self.cross.first().map_or(0, Vec::len)
+    }
+
+    /// More rows of one weight: inputs, then outputs of each. Threads share the sums, each of which is made in the order of rows.
+    pub(super) fn add(&mut self, weight: f64, rows: &[f64]) {
+        let (width, inputs) = (self.width(), self.gram.len());
+        let sums = self.gram.par_chunks_mut(AT_ONCE).zip(self.cross.par_chunks_mut(AT_ONCE));
+        sums.enumerate().for_each(|(first, (gram, cross))| {
+            for row in rows.chunks_exact(width) {
+                let (x, y) = row.split_at(inputs);
+                for ((gram, cross), xi) in gram.iter_mut().zip(&mut *cross).zip(&x[AT_ONCE * first..]) {
+                    let scaled = weight * xi;
+                    gram.iter_mut().zip(x).for_each(|(g, &xj)| *g += scaled * xj);
+                    cross.iter_mut().zip(y).for_each(|(c, &y)| *c += scaled * y);
+                }
+            }
+        });
     }
 
     /// The coefficients of `inputs` (increasing) for one output; none if the equations are singular.
@@ -98,7 +115,7 @@ mod tests {
         let mut ridge = Ridge::new(3, 2);
         for i in 0..50 {
             let (a, b) = ((i as f64 * 0.7).sin(), (i as f64 * 1.3).cos());
-            ridge.add(1.0 + a * a, &[1.0, a, b], &[2.0 - a + 3.0 * b, 0.5 * b]);
+            ridge.add(1.0 + a * a, &[1.0, a, b, 2.0 - a + 3.0 * b, 0.5 * b]);
         }
         for (output, expected) in [[2.0, -1.0, 3.0], [0.0, 0.0, 0.5]].iter().enumerate() {
             let found = ridge.solve(output, &[0, 1, 2], 0.0).unwrap();

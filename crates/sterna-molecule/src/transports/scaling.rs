@@ -2,8 +2,9 @@
 //! with T (bonds and angles prefer volume, and no well is quite symmetric) and are not the same for cis and trans peptide
 //! bonds, which hot chains turn.
 
+use super::ordered::{for_blocks, means};
 use super::regression::Ridge;
-use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures, circular_mean, wrap};
+use super::{ChainSamples, Chart, Direction, Ends, Parameters, Temperatures, wrap};
 use crate::bond_graph::TorsionKind;
 use crate::kernel::Atom;
 use crate::lane_math::{Lane, wrap_lanes};
@@ -80,25 +81,25 @@ impl TemperatureScaling {
         let stiff = chart.stiff();
         let dihedral = |c: usize| chart.internal.coordinates()[c].kind.is_dihedral();
         // Deviations from a centre, so that dihedrals can be averaged.
-        let centre = |&c: &usize| {
-            let values = chains.iter().flat_map(|(_, rows)| rows[c..].iter().step_by(dim).copied());
-            if dihedral(c) { circular_mean(values) } else { 0.0 }
-        };
-        let centres: Vec<f64> = stiff.iter().map(centre).collect();
-        let mut ridge = Ridge::new(2 + omegas.len(), stiff.len());
-        let (mut x, mut y) = (vec![1.0; 2 + omegas.len()], vec![0.0; stiff.len()]);
+        let coordinates: Vec<_> = stiff.iter().map(|&c| (c, dihedral(c))).collect();
+        let mut centres = means(chains.iter().map(|(_, rows)| &rows[..]), dim, &coordinates);
+        let lengths = centres.iter_mut().zip(&coordinates).filter(|(_, (_, dihedral))| !dihedral);
+        lengths.for_each(|(centre, _)| *centre = 0.0);
+        let count = 2 + omegas.len();
+        let mut ridge = Ridge::new(count, stiff.len());
         for (t, rows) in &chains {
-            x[1] = *t;
-            for row in rows.chunks(dim) {
+            let write = |row: &[f64], out: &mut [f64]| {
+                let (x, y) = out.split_at_mut(count);
+                x[..2].copy_from_slice(&[1.0, *t]);
                 x[2..].iter_mut().zip(&omegas).for_each(|(x, &omega)| *x = row[omega].cos());
-                for (k, &c) in stiff.iter().enumerate() {
-                    y[k] = if dihedral(c) { wrap(row[c] - centres[k]) } else { row[c] };
+                for (k, (y, &c)) in y.iter_mut().zip(&stiff).enumerate() {
+                    *y = if dihedral(c) { wrap(row[c] - centres[k]) } else { row[c] };
                 }
-                // Residuals spread as √T: a cold sample weighs more.
-                ridge.add(1.0 / t, &x, &y);
-            }
+            };
+            // Residuals spread as √T: a cold sample weighs more.
+            for_blocks(rows, dim, ridge.width(), write, |rows| ridge.add(1.0 / t, rows));
         }
-        let inputs: Vec<usize> = (0..x.len()).collect();
+        let inputs: Vec<usize> = (0..count).collect();
         let fitted = stiff.iter().enumerate().map(|(k, &c)| {
             let coefficients = ridge.solve(k, &inputs, PENALTY);
             let b = coefficients

@@ -9,6 +9,7 @@
 
 use super::circle::equalise;
 use super::exponential_family::ExponentialFamily;
+use rayon::prelude::*;
 use std::f64::consts::TAU;
 
 /// Cells along each angle.
@@ -58,7 +59,7 @@ impl TorusMap {
     /// Fits the pairs of angles of each chain (β increasing).
     pub(super) fn fit(chains: &[(f64, Vec<[f64; 2]>)]) -> Self {
         let coarse = family(FIT_CELLS, [0.0; 2]);
-        let fits = chains.iter().map(|(_, angles)| coarse.fit(angles.iter(), features)).collect();
+        let fits = chains.par_iter().map(|(_, angles)| coarse.fit(angles, features)).collect();
         Self::new(chains.iter().map(|(beta, _)| *beta).collect(), fits)
     }
 
@@ -89,7 +90,7 @@ impl TorusMap {
             equalise([one, two].into_iter());
             Table::new(&masses)
         };
-        let tables = fits.iter().map(table).collect();
+        let tables = fits.par_iter().map(table).collect();
         Self { cuts, betas, fits, tables }
     }
 

@@ -6,8 +6,8 @@ use sterna::call::Scratch;
 use sterna::transport::{Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 use sterna_molecule::{
-    ChainSamples, ConditionalAffine, Densities, InnerMap, InternalCoordinates, Molecule, Refined,
-    TemperatureScaling, Temperatures, alanine_dipeptide,
+    ChainSamples, ConditionalAffine, Densities, InnerMap, InternalCoordinates, Molecule, MoleculeError,
+    Refined, TemperatureScaling, Temperatures, alanine_dipeptide,
 };
 
 const PATH: Temperatures = Temperatures { reference: 1200.0, target: 300.0 };
@@ -391,6 +391,21 @@ fn parameters_make_the_same_transport() {
     assert!(ConditionalAffine::from_parameters(molecule, PATH, &scaling).is_err());
     for bad in [vec![f64::NAN], vec![0.0], vec![2.0, 0.5, 0.4], vec![1e300], vec![]] {
         assert!(ConditionalAffine::from_parameters(molecule, PATH, &bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn any_number_of_threads_makes_the_same_fit() {
+    let Fixture { molecule, samples, scaling, affine, .. } = Fixture::get();
+    let chains: Vec<ChainSamples> =
+        samples.iter().map(|(beta, points)| ChainSamples { beta: *beta, points }).collect();
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let fit = || -> Result<_, MoleculeError> {
+            let scaling = TemperatureScaling::fit(molecule, PATH, &chains)?;
+            Ok((scaling.parameters(), ConditionalAffine::fit(molecule, PATH, &chains)?.parameters()))
+        };
+        assert!(pool.install(fit).unwrap() == (scaling.parameters(), affine.parameters()), "{threads}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 use sterna::exchange::ladders_of;
 
 /// As many threads as the config asks for, one per core if it does not say, but no more than are of use: one for each
-/// ladder, and one for each core, which share the rows of a dear target and train networks. A molecule's rows have one thread for each ladder.
+/// ladder, and one for each core, which share the rows of a dear target, fit transports and train networks.
 /// Ranks on one machine share its cores, where their launcher has not given each its own; the one that trains has all of them, since
 /// the others wait.
 pub(super) fn pool(problem: &Problem, config: &Config) -> Result<ThreadPool, JobError> {
@@ -24,7 +24,7 @@ pub(super) fn pool(problem: &Problem, config: &Config) -> Result<ThreadPool, Job
     let network =
         config.accelerator.trains() && (problem.molecule.is_none() || config.accelerator.kind() == "flow");
     let trains = network && config.training.device == Device::Cpu && exchange.rank() == 0;
-    let most = if trains || problem.molecule.is_none() { ladders.max(cores) } else { ladders };
+    let most = ladders.max(cores);
     let threads = match config.threads {
         0 if !trains => (cores / exchange.neighbours()).min(most),
         _ => wanted.min(most),
@@ -35,7 +35,7 @@ pub(super) fn pool(problem: &Problem, config: &Config) -> Result<ThreadPool, Job
 }
 
 /// Ladders that this rank moves.
-pub(super) fn own_ladders(problem: &Problem, config: &Config) -> usize {
+pub(crate) fn own_ladders(problem: &Problem, config: &Config) -> usize {
     let exchange = &*problem.exchange;
     ladders_of(exchange.rank(), exchange.ranks(), config.chains.ensembles).len()
 }
@@ -52,8 +52,8 @@ mod tests {
             (&[("chains.ensembles", "3")][..], cores.max(3)),
             (&[("chains.ensembles", "3"), flow], cores.max(3)),
             (&[("chains.ensembles", "3"), flow, ("training.device", "cuda")], cores.max(3)),
-            (&[("target.kind", "alanine-dipeptide"), ("chains.ensembles", "3")], 3),
-            (&[("target.kind", "alanine-dipeptide"), ("accelerator.kind", "cmcd")], 1),
+            (&[("target.kind", "alanine-dipeptide"), ("chains.ensembles", "3")], cores.max(3)),
+            (&[("target.kind", "alanine-dipeptide"), ("accelerator.kind", "cmcd")], cores),
         ] {
             let mut config = Config::parse("", more).unwrap();
             let problem = config.problem().unwrap();

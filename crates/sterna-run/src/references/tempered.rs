@@ -4,11 +4,14 @@ use super::{Ground, Hot, Kind, ReferenceKind};
 use crate::accelerators::AcceleratorKind;
 use crate::config::Config;
 use crate::error::JobError;
+use crate::job::own_ladders;
 use crate::molecules;
 use crate::problem::Problem;
+use crate::spread::Spread;
 use crate::targets::MOST_KELVIN;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use sterna::lanes::WIDTH;
 use sterna_molecule::{Molecule, MoleculeError, TemperedPath};
 
 /// Kelvin, where the config does not say.
@@ -90,7 +93,10 @@ impl Kind for Tempered {
             PeptideBonds::Heated => molecule,
         };
         let path = TemperedPath::new(molecule.clone(), reference).map_err(refused)?;
-        let path = Arc::new(path.with_torsion_moves(moves).map_err(refused)?);
+        // A molecule works out as many conformations together as there are lanes.
+        let shared = Spread::together(molecule.clone(), own_ladders(problem, config), WIDTH);
+        let path = path.with_torsion_moves(moves).map_err(refused)?.asking(Arc::new(shared));
+        let path = Arc::new(path);
         Ok(Ground::Molecule(Hot { molecule, path }))
     }
 

@@ -169,6 +169,10 @@ impl AnnealingPath for Geometric {
         }
     }
 
+    fn takes_blocks(&self, rows: usize) -> bool {
+        self.target.takes_blocks(rows)
+    }
+
     fn as_geometric(&self) -> Option<&Geometric> {
         Some(self)
     }

@@ -51,6 +51,10 @@ impl<T: Target, F: Fn(&[f64], &mut [f64]) + Send + Sync> Target for Cube<T, F> {
         self.likelihood.dim()
     }
 
+    fn takes_blocks(&self, rows: usize) -> bool {
+        self.likelihood.takes_blocks(rows)
+    }
+
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
         if x.dim() != self.dim() {
             return Err(Error::Dimension { what: "a point", found: x.dim(), expected: self.dim() });

@@ -29,7 +29,8 @@ impl Run {
             return Err(Error::setting("Settings.ensembles", self.settings.ensembles, cure));
         }
         let shards = std::mem::take(&mut self.ladder.shards);
-        self.ladder.shards = Ladder::share_out(shards, self.settings.ensembles, &*exchange);
+        self.ladder.shards =
+            Ladder::share_out(shards, self.settings.ensembles, &*self.ladder.sampler.path, &*exchange);
         self.ladder.exchange = exchange;
         if let Some((collected, fitting)) = self.fits.under_way.take() {
             self.fits.under_way = Some((collected, self.begin_on_first(|| Ok(fitting))?));

@@ -129,7 +129,8 @@ impl Run {
             self.settings.restore_explorer(&plain.explorer, plain.schedule.chains(), self.ladder.dim())?;
         self.ladder.barrier = before.barrier;
         let shards = read(&before.shards)?;
-        self.ladder.shards = Ladder::share_out(shards, self.settings.ensembles, &*self.ladder.exchange);
+        let Ladder { sampler, exchange, .. } = &self.ladder;
+        self.ladder.shards = Ladder::share_out(shards, self.settings.ensembles, &*sampler.path, &**exchange);
         self.progress.iteration = before.iteration;
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! The ladders of a run: what is frozen while they move, and their state, shared out over threads.
 
+use super::parts::{ladders_at_once, parts};
 use super::rows::{Rows, Wanted};
 use super::{Settings, Stage};
 use crate::acceleration::{Acceleration, CollectRecord};
 use crate::accelerator::Accelerator;
 use crate::ensemble::Ensemble;
-use crate::exchange::{Alone, Exchange, agree, ladders_moved_by};
+use crate::exchange::{Alone, Exchange, agree};
 use crate::explorer::Tuning;
 use crate::iteration::{Recorder, Sampler, Step, Workspace, iterate};
 use crate::partners::Team;
@@ -350,7 +351,12 @@ impl Ladder {
     }
 
     /// The same ladders, cut for the threads that there are now.
-    pub fn share_out(shards: Vec<Shard>, ensembles: usize, exchange: &dyn Exchange) -> Vec<Shard> {
+    pub fn share_out(
+        shards: Vec<Shard>,
+        ensembles: usize,
+        path: &dyn AnnealingPath,
+        exchange: &dyn Exchange,
+    ) -> Vec<Shard> {
         let mut shards = shards.into_iter();
         let mut all = shards.next().expect("there is at least one ladder");
         for shard in shards {
@@ -363,7 +369,8 @@ impl Ladder {
                 all.append(more);
             }
         }
-        parts(ensembles, exchange)
+        let at_once = ladders_at_once(path, all.ensemble.chains());
+        parts(ensembles, at_once, exchange)
             .into_iter()
             .map(|copies| {
                 let rest = Shard {
@@ -429,7 +436,8 @@ impl Shard {
             let warmup = WarmupRecord::new(copies, ensembles, path.dim());
             Ok(Self::around(ensemble, round_iterations, warmup))
         };
-        parts(ensembles, exchange).into_iter().map(start).collect()
+        let at_once = ladders_at_once(&*sampler.path, sampler.schedule.chains());
+        parts(ensembles, at_once, exchange).into_iter().map(start).collect()
     }
 
     /// Ladders without a density: nothing has been asked of the target yet.
@@ -440,7 +448,8 @@ impl Shard {
             first += copies;
             Self::around(ensemble, 0, WarmupRecord::new(copies, ensembles, sampler.path.dim()))
         };
-        parts(ensembles, &Alone).into_iter().map(unborn).collect()
+        let at_once = ladders_at_once(&*sampler.path, sampler.schedule.chains());
+        parts(ensembles, at_once, &Alone).into_iter().map(unborn).collect()
     }
 
     fn around(ensemble: Ensemble, round_iterations: u64, warmup: WarmupRecord) -> Self {
@@ -455,15 +464,6 @@ impl Shard {
             ensemble,
         }
     }
-}
-
-/// How many ladders each thread advances; those of other ranks stay in one piece before, and one after.
-fn parts(ensembles: usize, exchange: &dyn Exchange) -> Vec<usize> {
-    let own = ladders_moved_by(exchange.rank(), exchange.ranks(), ensembles);
-    let parts = rayon::current_num_threads().min(own.len());
-    let of_threads = (0..parts).map(|part| own.len() * (part + 1) / parts - own.len() * part / parts);
-    let all = [own.start].into_iter().chain(of_threads).chain([ensembles - own.end]);
-    all.filter(|copies| *copies > 0).collect()
 }
 
 /// Two records of one iteration.

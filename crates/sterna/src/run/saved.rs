@@ -160,7 +160,7 @@ impl Run {
         };
         let mut progress = state.progress;
         progress.asked.resume(&*sampler.path);
-        let shards = Ladder::share_out(state.shards, settings.ensembles, &Alone);
+        let shards = Ladder::share_out(state.shards, settings.ensembles, &*sampler.path, &Alone);
         let mut run = Self {
             ladder: Ladder { sampler, barrier: state.barrier, shards, exchange: Arc::new(Alone) },
             unsaid: Asked::default(),

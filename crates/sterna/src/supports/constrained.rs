@@ -126,6 +126,10 @@ impl<T: Target> Target for Constrained<T> {
         self.density.has_score()
     }
 
+    fn takes_blocks(&self, rows: usize) -> bool {
+        self.density.takes_blocks(rows)
+    }
+
     fn log_z(&self) -> Option<f64> {
         self.density.log_z().filter(|_| self.volume)
     }

@@ -1,6 +1,7 @@
 //! Results depend on nothing but the seed: not on threads, not on batches, not on how a run is cut.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use sterna::acceleration::{Acceleration, FitAffine, FitCmcd, FitMonotone};
 use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator, NoDrift};
 use sterna::explorers::{Hmc, StepSize, StepSizes};
@@ -9,7 +10,7 @@ use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::records::SamplingRecord;
 use sterna::run::{Criterion, Run, Settings, Stage};
 use sterna::targets::{Dw4, Gmm, ManyWell, Normal};
-use sterna::{Ensemble, Schedule, Streams, Target, Workspace, iterate};
+use sterna::{Batch, Ensemble, Evaluation, Schedule, Streams, Target, Workspace, iterate};
 use sterna_testkit::moves::sampler;
 
 /// All that a run answers, as bits.
@@ -118,6 +119,57 @@ fn threads_change_no_bit() {
             // No `assert_eq`: it would print every bit.
             assert!(one == run_on(2) && one == run_on(7));
         }
+    }
+}
+
+/// Many coordinates, no density beyond a plane, and a count of calls.
+struct Wide {
+    wells: ManyWell,
+    blocks: bool,
+    calls: Arc<AtomicU64>,
+}
+
+impl Target for Wide {
+    fn dim(&self) -> usize {
+        self.wells.dim()
+    }
+
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.wells.evaluate(x, out)?;
+        let beyond = x.iter_rows().zip(&mut out.log_density).filter(|(x, _)| x[0] > 2.2);
+        beyond.for_each(|(_, log_density)| *log_density = f64::NAN);
+        Ok(())
+    }
+
+    fn takes_blocks(&self, _rows: usize) -> bool {
+        self.blocks
+    }
+}
+
+#[test]
+fn blocks_of_rows_change_no_bit() {
+    let run_in = |blocks: bool, fit: bool| {
+        let calls = Arc::new(AtomicU64::new(0));
+        let target = Wide { wells: ManyWell::new(600), blocks, calls: calls.clone() };
+        let settings = Settings {
+            chains: 19,
+            ensembles: 2,
+            iterations: 60,
+            ..settings(Criterion::Barrier, StepSize::Adapt { acceptance: 0.9 })
+        };
+        let acceleration = match fit {
+            true => Acceleration::Fitted(Arc::new(FitAffine { full: false })),
+            false => Acceleration::None,
+        };
+        let mut run = Run::accelerated(geometric(Arc::new(target)), settings, acceleration).unwrap();
+        run.complete().unwrap();
+        (bits_of(&run), run.results().bad.clone(), calls.load(Ordering::Relaxed))
+    };
+    for fit in [false, true] {
+        let ((whole, bad, few), (blocks, bad_too, many)) = (run_in(false, fit), run_in(true, fit));
+        assert!(whole == blocks && many > 2 * few, "{few} calls, and {many}");
+        assert!(bad.0 > 0 && bad == bad_too);
     }
 }
 

@@ -6,9 +6,10 @@ use crate::MoleculeError;
 use crate::bond_graph::TorsionKind;
 use crate::internal::{CoordinateKind, InternalCoordinates};
 use crate::transports::circle::{CircleMap, CircleModel, Cut};
+use crate::transports::ordered::{for_blocks, means};
 use crate::transports::regression::Ridge;
 use crate::transports::torus::TorusMap;
-use crate::transports::{Chart, circular_mean, wrap};
+use crate::transports::{Chart, wrap};
 use sterna::lanes::{Lanes, Portable, Vector};
 
 /// Ridge penalty: as if so many samples had shown no dependence on a feature.
@@ -24,19 +25,16 @@ pub(super) fn soft_and_stiff(internal: &InternalCoordinates) -> (Vec<usize>, Vec
 struct RowFeatures<'a> {
     features: &'a Features,
     soft: &'a [usize],
-    values: Vec<f64>,
 }
 
 impl RowFeatures<'_> {
-    fn at(&mut self, row: &[f64], t: f64) -> &[f64] {
+    fn write(&self, row: &[f64], t: f64, out: &mut [f64]) {
         let angle = |torsion: usize| {
             let (s, c) = row[self.soft[torsion]].sin_cos();
             (Portable::splat(s), Portable::splat(c))
         };
-        let values = &mut self.values;
-        self.features.write(angle, |k, value: Portable| values[k] = value.to_array()[0]);
-        values[self.features.count()] = t;
-        &self.values
+        self.features.write(angle, |k, value: Portable| out[k] = value.to_array()[0]);
+        out[self.features.count()] = t;
     }
 }
 
@@ -50,17 +48,11 @@ struct Centres<'a> {
 impl<'a> Centres<'a> {
     fn new(chart: &Chart, stiff: &'a [usize], chains: &[(f64, Vec<f64>)]) -> Self {
         let dim = chart.internal.dim();
-        let is_dihedral = |&c: &usize| chart.internal.coordinates()[c].kind.is_dihedral();
-        let mean = |&c: &usize| {
-            let values = || chains.iter().flat_map(|(_, rows)| rows[c..].iter().step_by(dim).copied());
-            if is_dihedral(&c) {
-                circular_mean(values())
-            } else {
-                values().sum::<f64>() / values().count() as f64
-            }
-        };
-        let centre = stiff.iter().map(mean).collect();
-        Self { stiff, dihedral: stiff.iter().map(is_dihedral).collect(), centre }
+        let dihedral: Vec<bool> =
+            stiff.iter().map(|&c| chart.internal.coordinates()[c].kind.is_dihedral()).collect();
+        let coordinates: Vec<_> = stiff.iter().copied().zip(dihedral.iter().copied()).collect();
+        let centre = means(chains.iter().map(|(_, rows)| &rows[..]), dim, &coordinates);
+        Self { stiff, dihedral, centre }
     }
 
     fn deviations(&self, row: &[f64], out: &mut [f64]) {
@@ -84,16 +76,18 @@ pub(super) fn fit_stiff(
     let centres = Centres::new(chart, stiff, chains);
     let relative = |beta: f64| chart.temperatures.at(beta) / chart.temperatures.reference;
     let count = features.count();
-    let mut row_features = RowFeatures { features, soft, values: vec![0.0; count + 1] };
+    let row_features = RowFeatures { features, soft };
     let mut ridge = Ridge::new(count + 1, stiff.len());
-    let mut y = vec![0.0; stiff.len()];
+    let width = ridge.width();
     for (beta, rows) in chains {
         let t = relative(*beta);
-        for row in rows.chunks(dim) {
-            centres.deviations(row, &mut y);
-            // Residuals spread as √T: a cold sample weighs more.
-            ridge.add(1.0 / t, row_features.at(row, t), &y);
-        }
+        let write = |row: &[f64], out: &mut [f64]| {
+            let (x, y) = out.split_at_mut(count + 1);
+            row_features.write(row, t, x);
+            centres.deviations(row, y);
+        };
+        // Residuals spread as √T: a cold sample weighs more.
+        for_blocks(rows, dim, width, write, |rows| ridge.add(1.0 / t, rows));
     }
     let mut fitted = Vec::new();
     for (k, &c) in stiff.iter().enumerate() {
@@ -118,15 +112,21 @@ pub(super) fn fit_stiff(
     for (beta, rows) in chains {
         let t = relative(*beta);
         let mut squares = vec![0.0; stiff.len()];
-        for row in rows.chunks(dim) {
-            centres.deviations(row, &mut y);
-            let x = row_features.at(row, t);
-            for ((stiff, y), sum) in fitted.iter().zip(&y).zip(&mut squares) {
+        let write = |row: &[f64], out: &mut [f64]| {
+            let (x, y) = out.split_at_mut(count + 1);
+            row_features.write(row, t, x);
+            centres.deviations(row, y);
+            for (stiff, y) in fitted.iter().zip(y) {
                 let mean = stiff.drift * t + stiff.weights.iter().map(|&(k, w)| x[k] * w).sum::<f64>();
-                let residual = if stiff.dihedral { wrap(y - mean) } else { y - mean };
-                *sum += residual * residual;
+                let residual = if stiff.dihedral { wrap(*y - mean) } else { *y - mean };
+                *y = residual * residual;
             }
-        }
+        };
+        for_blocks(rows, dim, width, write, |rows| {
+            for row in rows.chunks_exact(width) {
+                squares.iter_mut().zip(&row[count + 1..]).for_each(|(sum, square)| *sum += square);
+            }
+        });
         let count = (rows.len() / dim) as f64;
         for (points, sum) in points.iter_mut().zip(squares) {
             points.push((t.ln(), 0.5 * (sum / count).ln()));
