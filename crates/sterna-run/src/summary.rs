@@ -184,6 +184,7 @@ impl Findings<'_> {
             name_of: &name_of,
             features,
             looked,
+            watched: self.observables,
             exact,
             said,
             unvisited,
