@@ -54,6 +54,8 @@ transport: it is the better tool for this one, and where plain moves suffice no 
 
 **Lattices.** Couplings are those in use, at which the correlation length is a quarter of the edge: one phase, and a chain of HMC changes its sign by itself. There a ladder pays its
 chains for little: an effective draw takes fewer evaluations of the coldest chain than HMC takes, but there are 7 to 33 chains. What the ladder gives besides is log Z.
+The program says so itself: the note `idle-ladder` ([alarms.md](alarms.md)) tells how much less moves of the target chain alone would cost. Who wants no log Z, and knows that there is one phase, should use plain HMC.
+Normals fit such a field badly: with `--set reference.kind=fitted` phi4-6 has a barrier of 8.6, where that from independent sites is 2.6.
 The last lattice has two phases (λ = 3.8, chosen so that HMC would keep its sign): there tempering is what finds both. Draws are what is kept: an iteration of sterna, ten
 leapfrogs of `hmc`.
 
