@@ -223,6 +223,18 @@ def truths():
     }
 
 
+def spike_share_of_box(d):
+    """Share of the box in which the spike outweighs the slab: from elsewhere nothing, no slope either, tells of it. A ball about the point
+    where the logarithm of their ratio is highest, Σ q(xⱼ) + d log 10 with q(x) = ((x + ¼)/0.2)²/2 − ((x − ¼)/0.02)²/2."""
+    narrow, wide = 0.5 / 0.02**2, 0.5 / 0.2**2
+    curvature = narrow - wide
+    at = 0.25 * (narrow + wide) / curvature
+    highest = wide * (at + 0.25) ** 2 - narrow * (at - 0.25) ** 2
+    squared = d * (highest + math.log(10)) / curvature
+    return math.exp(0.5 * d * math.log(math.pi * squared) - math.lgamma(0.5 * d + 1) - d * math.log(2))
+
+
 if __name__ == "__main__":
     for name, value in truths().items():
         print(f"{name:24} {value:.6f}")
+    print(f"the spike of spike-slab-10 outweighs the slab in {spike_share_of_box(10):.1e} of the box")

@@ -1,5 +1,6 @@
 """What docs/comparison.md says first: wins and losses, from the rows alone."""
 
+from cases import TOLD
 from physical import keeps_sign, of_group, of_posteriors, pooled
 from words import count, for_a_tenth, good, median, number, off, rows_of, table
 
@@ -14,14 +15,20 @@ def evidence_of(results):
     return found
 
 
+# What stands for the program: told the target alone, and with the reference that targets without a prior of their own get.
+OURS = ("sterna", "sterna fitted")
+BASELINES = ("sterna ais", "sterna smc")
+
+
 def times(x):
     return f"×{count(x)}"
 
 
-def of_evidence(results):
-    said, right, runs, beyond = [], 0, 0, []
+def told_apart(results, program):
+    """How many runs of ours have log Z right, and which have not."""
+    right, runs, beyond = 0, 0, []
     for case in of_group("evidence"):
-        rows = good(rows_of(results, case, "sterna"))
+        rows = good(rows_of(results, case, program))
         if rows:
             wrong = sum(abs(row["log_z"] - off(case, rows)[1]) > 4 * row["log_z_error"] for row in rows)
             runs, right = runs + len(rows), right + len(rows) - wrong
@@ -30,25 +37,28 @@ def of_evidence(results):
                 told = sum(bool(set(row["alarms"]) - {"truth-missed"}) for row in rows)
                 warned = f"{told} of them" if told else "none of them"
                 beyond.append(f"{case.name} in {wrong} of {len(rows)}, and {warned} would have warned a user, whose target does not know its truth")
-    if runs:
-        said.append(f"- log Z within 4 of its standard errors in {right} of {runs} runs" + (f"; not so: {', '.join(beyond)}." if beyond else "."))
-    lines = []
-    for case, costs in evidence_of(results):
-        if "sterna" in costs and not all_lose(results, case):
-            others = {p: c for p, c in costs.items() if not p.startswith("sterna")}
-            lines.append([case.name, *beside(costs["sterna"][0], others, 0), *beside(costs["sterna"][1], others, 1)])
-    heads = ["for an error of 0.1 in log Z", "evaluations: sterna", "best other", "other/sterna"]
-    heads += ["seconds: sterna", "best other", "other/sterna"]
-    return [*said, "", table(heads, lines)] if lines else said
+    said = f"- {program}: log Z within 4 of its standard errors in {right} of {runs} runs"
+    return [said + (f"; not so: {', '.join(beyond)}." if beyond else ".")] if runs else []
 
 
-def beside(ours, others, k):
-    """Sterna's cost, the best other's, and how many times as much that one is."""
-    known = {p: c[k] for p, c in others.items() if c[k]}
-    if not known:
-        return [count(ours), "–", "–"]
-    best = min(known, key=known.get)
-    return [count(ours), f"{best} {count(known[best])}", times(known[best] / ours)]
+def of_evidence(results):
+    said = [line for program in OURS for line in told_apart(results, program)]
+    known = [(case, costs) for case, costs in evidence_of(results) if "sterna" in costs and not all_lose(results, case)]
+    tables = []
+    for k, unit in enumerate(("evaluations", "processor seconds")):
+        lines = [[case.name, *beside(costs, k)] for case, costs in known]
+        heads = [f"for an error of 0.1 in log Z, {unit}", *OURS, "best other", *(f"other/{program}" for program in OURS)]
+        tables += [table(heads, lines)] if lines else []
+    return [*said, "", *tables]
+
+
+def beside(costs, k):
+    """What ours cost, the best other's cost, and how many times as much that one is."""
+    ours = [costs[p][k] if p in costs else None for p in OURS]
+    others = {p: c[k] for p, c in costs.items() if not p.startswith("sterna") and c[k]}
+    best = min(others, key=others.get, default=None)
+    named = f"{best} {count(others[best])}" if best else "–"
+    return [*map(count, ours), named, *(times(others[best] / own) if best and own else "–" for own in ours)]
 
 
 def of_posterior(results, docs):
@@ -98,8 +108,8 @@ def of_physics(results):
 
 
 def all_lose(results, case):
-    """Whether every program has the weight of a mode wrong by far: such an error does not fall with the cost."""
-    rows = [row for p in case.programs for row in good(rows_of(results, case, p)) if "mode_error" in row]
+    """Whether every program has the weight of a mode wrong by far unless it is told where to look: such an error does not fall with the cost."""
+    rows = [row for p in case.programs if p != TOLD for row in good(rows_of(results, case, p)) if "mode_error" in row]
     return bool(rows) and min(row["mode_error"] for row in rows) > 0.2
 
 
@@ -110,13 +120,18 @@ def losses(results, docs):
     for case, costs in evidence_of(results):
         ours, words = costs.get("sterna"), []
         if all_lose(results, case):
-            said.append(f"- {case.name}: no program here, sterna among them, finds the narrow mode; its cost for an error of 0.1 means nothing.")
+            word = f"- {case.name}: no program here, sterna among them, finds the narrow mode; its cost for an error of 0.1 means nothing."
+            told = good(rows_of(results, case, TOLD))
+            if told:
+                word += f" Told about where it lies, sterna has log Z within {number(off(case, told)[0], 3)}."
+            said.append(word)
             continue
         for k, unit in enumerate(("evaluations", "processor seconds")):
-            better = {p: c[k] for p, c in costs.items() if ours and p != "sterna" and c[k] and ours[k] and c[k] < ours[k]}
-            own[k] += [case.name] if any(p.startswith("sterna") for p in better) else []
-            named = [f"{p} {count(c)}" for p, c in sorted(better.items(), key=lambda pc: pc[1]) if not p.startswith("sterna")]
-            words += [f"{unit}: {', '.join(named)}, sterna {count(ours[k])}"] if named else []
+            better = {p: c[k] for p, c in costs.items() if ours and p not in OURS and c[k] and ours[k] and c[k] < ours[k]}
+            own[k] += [case.name] if any(p in BASELINES for p in better) else []
+            named = [f"{p} {count(c)}" for p, c in sorted(better.items(), key=lambda pc: pc[1]) if p not in BASELINES]
+            own_words = [f"{p} {count(costs[p][k])}" for p in OURS if p in costs]
+            words += [f"{unit}: {', '.join([*named, *own_words])}"] if named else []
         if words:
             said.append(f"- {case.name}, for an error of 0.1 in log Z, in {'; in '.join(words)}.")
     for names, unit in zip(own, ("evaluations", "processor seconds"), strict=True):

@@ -4,7 +4,7 @@ import math
 
 from charts import LEFT, ROW, TOP, WIDTH, dot, drawing, line, text
 
-COLOURS = ["#0b6e99", "#5aa9c9", "#9fcfe0", "#c2571a", "#7a4fa3", "#3f8f4f", "#b8860b", "#8a8a8a"]
+COLOURS = ["#0b6e99", "#5aa9c9", "#9fcfe0", "#c2571a", "#7a4fa3", "#3f8f4f", "#b8860b", "#8a8a8a", "#c06a9a"]
 
 
 def costs(title, rows):
@@ -17,7 +17,7 @@ def costs(title, rows):
     def place(n):
         return LEFT + (WIDTH - LEFT - 30) * (math.log10(n) - low) / (high - low)
 
-    parts, x = [], LEFT
+    parts, x = [], 20
     for program, colour in zip(programs, COLOURS, strict=False):
         parts += [dot(x, 42, colour, program), text(x + 8, 46, program, size=11)]
         x += 24 + 6.2 * len(program)

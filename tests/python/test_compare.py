@@ -78,6 +78,19 @@ def test_truths_are_those_of_quadrature():
     assert cases.BY_NAME["spike-slab-10"].weights == pytest.approx((1 - spike, spike), abs=1e-4)
 
 
+def test_the_spike_is_felt_in_a_ball():
+    """In two dimensions, by a grid."""
+    grid = np.linspace(-1, 1, 2001)
+    x = np.stack(np.meshgrid(grid, grid), axis=-1)
+
+    def bell(mean, width):
+        return -0.5 * (((x - mean) / width) ** 2).sum(axis=-1) - 2 * np.log(width)
+
+    share = (bell(0.25, 0.02) > bell(-0.25, 0.2)).mean()
+    assert densities.spike_share_of_box(2) == pytest.approx(share, rel=0.01)
+    assert densities.spike_share_of_box(10) == pytest.approx(4.2e-10, rel=0.02)
+
+
 def test_distances_of_energies():
     rng = np.random.default_rng(4)
     a, b = rng.normal(size=4000), 3 + 2 * rng.normal(size=4000)

@@ -6,6 +6,7 @@ mod density;
 mod explained;
 mod fitted;
 mod free_energy;
+mod ladder;
 mod mixing;
 mod moves;
 mod occupation;
@@ -23,6 +24,7 @@ pub use truth::exact_draws;
 
 use crate::chemistry::Molecule;
 use crate::error::JobError;
+use crate::problem::Observable;
 use serde::{Deserialize, Serialize};
 use sterna::Batch;
 use sterna::acceleration::FitReport;
@@ -56,6 +58,8 @@ pub struct Evidence<'a> {
     pub features: Vec<(String, Vec<Vec<f64>>)>,
     /// How well the ladders have mixed for each quantity that was looked at.
     pub looked: Vec<Looked>,
+    /// Functions of a draw that the problem watches.
+    pub watched: &'a [Observable],
     /// Acceptance that step sizes were adapted to, if they were.
     pub wanted_acceptance: Option<f64>,
     /// Whether transports carried the swaps.
@@ -104,6 +108,7 @@ impl<'a> Evidence<'a> {
             name_of: &coordinate,
             features: Vec::new(),
             looked: Vec::new(),
+            watched: &[],
             wanted_acceptance: wanted_acceptance(run),
             accelerated: run.sampler().accelerator.steps() > 0,
             training,
@@ -144,6 +149,7 @@ impl<'a> Evidence<'a> {
             (Code::StepSizeBound, self.step_size_bound()),
             (Code::NotReached, self.not_reached()),
             (Code::LowExploration, self.low_exploration()),
+            (Code::IdleLadder, self.idle_ladder()),
             (Code::Coverage, self.coverage()),
         ];
         for (code, message) in own {

@@ -185,6 +185,7 @@ impl Findings<'_> {
             name_of: &name_of,
             features,
             looked,
+            watched: self.observables,
             exact,
             said,
             unvisited,

@@ -48,6 +48,7 @@ impl Code {
             | Self::Dissociated
             | Self::LegsDisagree => Class::DoNotUse,
             Self::LowExploration
+            | Self::IdleLadder
             | Self::NotReached
             | Self::Coverage
             | Self::TransportReplaced

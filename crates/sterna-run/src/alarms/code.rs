@@ -48,6 +48,8 @@ codes! {
     NoRoundTrip "no-round-trip",
     /// Local moves are the bottleneck.
     LowExploration "low-exploration",
+    /// Moves of the target chain alone would be cheaper.
+    IdleLadder "idle-ladder",
     /// Forward and backward estimates are far apart.
     LogZDisagrees "log-z-disagrees",
     /// Ladders, or halves of the run, disagree about where the mass is.

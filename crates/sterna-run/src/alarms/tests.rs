@@ -73,6 +73,7 @@ fn alone(results: &Results) -> Evidence<'_> {
         name_of: &coordinate,
         features: Vec::new(),
         looked: Vec::new(),
+        watched: &[],
         wanted_acceptance: None,
         accelerated: false,
         training: None,

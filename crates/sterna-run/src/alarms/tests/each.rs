@@ -1,6 +1,7 @@
 //! Every code has evidence that raises it and evidence that does not: a code without either does not compile.
 
 use super::*;
+use crate::alarms::ladder::tests::moved;
 use crate::chemistry::{Apart, Chirality, Molecule, PeptideBond, Population};
 use crate::{Config, Problem, accelerators, trial};
 use sterna::estimates::Seen;
@@ -39,6 +40,15 @@ fn raised_and_silent(code: &Code) -> (Vec<String>, Vec<String>) {
         }),
         Code::NoRoundTrip => of(|r| r.round_trips = 0),
         Code::LowExploration => of(|r| r.round_trip_rate = 0.02),
+        Code::IdleLadder => {
+            // Swaps change the side, or nothing: what they alone change would be lost without them.
+            let with = |sides| {
+                let (draws, results) = (moved(0.3, sides), Results { ess: vec![11_000.0], ..healthy() });
+                let evidence = Evidence { draws: vec![&draws], ..alone(&results) };
+                evidence.alarms().iter().map(|alarm| alarm.code.name().to_string()).collect()
+            };
+            (with(0.0), with(3.0))
+        }
         Code::LogZDisagrees => of(|r| r.log_z.forward = 5.5),
         Code::MissedMode => (codes_with(&healthy(), &[0.5, 0.5, 0.0], |_| {}), codes(&healthy())),
         Code::FewDraws => by_looked(3.0, 500.0, 1.002, 7.0),
