@@ -175,10 +175,10 @@ def test_a_rank_that_dies_ends_all_and_any_number_goes_on(kind, most, lasting, a
             os.kill(chosen[rank], signal.SIGKILL)
         except (KeyError, ProcessLookupError):
             # It was too quick, or has not even begun.
-            process.communicate(timeout=300)
-            if process.returncode == 0:
-                same(out, whole)
-                shutil.rmtree(out)
+            _, errors = process.communicate(timeout=300)
+            assert process.returncode == 0, errors
+            same(out, whole)
+            shutil.rmtree(out)
             continue
         killed = time.monotonic()
         try:

@@ -64,14 +64,26 @@ impl Evidence<'_> {
 
     pub(super) fn log_z_disagrees(&self) -> Option<String> {
         let z = &self.results.log_z;
-        let gap = z.gap();
-        // An error that is not known excuses nothing.
-        let error = if z.standard_error.is_finite() { z.standard_error } else { 0.0 };
-        (gap.is_nan() || gap > 1.0 + 10.0 * error).then(|| {
+        if !z.bar.is_finite() {
+            return Some(
+                "log Z is not known: of some neighbouring chains no proposal comes near where the other is, so that nothing tells                  their ratio; more chains, or a reference nearer to the target, then a longer run (sterna resume)"
+                    .into(),
+            );
+        }
+        if !z.standard_error.is_finite() {
+            return Some(format!(
+                "log Z ({:.3}) has no error: proposals are too few to tell; do not use it, and run longer (sterna resume)",
+                z.bar
+            ));
+        }
+        let allowed = 1.0 + 10.0 * z.standard_error;
+        // What is no number agrees with nothing.
+        let is_far = |apart: f64| apart.is_nan() || apart > allowed;
+        (is_far(z.gap()) || is_far((z.bar - z.forward).abs())).then(|| {
             format!(
-                "log Z from forward weights ({:.3}) and from backward weights ({:.3}) disagree: the chains overlap too \
-                 little for either; trust BAR with caution, or use more chains",
-                z.forward, z.backward
+                "log Z from forward weights ({:.3}), from backward weights ({:.3}) and from both ({:.3}) disagree: the chains \
+                 overlap too little; trust BAR with caution, or use more chains",
+                z.forward, z.backward, z.bar
             )
         })
     }
