@@ -39,7 +39,7 @@ RUNS = {
     "fitted": ["target.kind=banana", "reference.kind=fitted", "run.until.ess=200"],
     "flow": ["target.kind=dw4", "chains.count=4", "accelerator.kind=flow", "network.layers=2", "network.width=16", "training.steps=60",
              "training.collect=400", "training.batch=64"],
-    "molecule": ["target.kind=alanine-dipeptide", "chains.count=4", "accelerator.kind=affine", "training.collect=300"],
+    "molecule": ["target.kind=alanine-dipeptide", "chains.count=4", "accelerator.kind=affine", "training.collect=2000"],
 }
 SHORT = ["schedule.rounds=3", "schedule.iterations=200", "run.iterations=500", "run.burn_in=50"]
 
@@ -68,17 +68,20 @@ def has_zig():
 def build(target, profile):
     """The program for a target, and where it lies."""
     environment = {**os.environ, f"CARGO_PROFILE_{profile.upper()}_STRIP": "symbols"}
-    command, named = ["build"], target
+    folder = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    command, named, more = ["build"], target, []
     if target.endswith("-gnu") and has_zig():
         # Symbols of that age are in every glibc that is still about.
         command, named = ["zigbuild"], f"{target}.2.17"
     if target.split("-")[0] != platform.machine():
-        # Rust brings what static programs are linked with, and a linker for every processor.
+        # Rust brings what static programs are linked with, and a linker for every processor. musl has no libdl apart: an empty one will do.
         environment[f"CARGO_TARGET_{target.upper().replace('-', '_')}_LINKER"] = "rust-lld"
+        (folder / "empty").mkdir(parents=True, exist_ok=True)
+        (folder / "empty" / "libdl.a").write_bytes(b"!<arch>\n")
+        command, more = ["rustc"], ["--", "-L", f"native={folder / 'empty'}"]
     features = [part for feature in FEATURES.get(target, []) for part in ("--features", feature)]
-    run(["cargo", *command, "--locked", "--profile", profile, "--target", named, "-p", "sterna-cli", "--bin", "sterna", *features],
+    run(["cargo", *command, "--locked", "--profile", profile, "--target", named, "-p", "sterna-cli", "--bin", "sterna", *features, *more],
         cwd=ROOT, env=environment)
-    folder = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return folder / target / ("debug" if profile == "dev" else profile) / "sterna"
 
 

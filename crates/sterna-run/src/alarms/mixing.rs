@@ -70,7 +70,7 @@ pub(crate) fn few_draws(all: &[Looked]) -> Option<String> {
             "the draws are worth only {} independent ones for {}: neither means nor their errors can be relied on; a \
              reference nearer to the target (reference.kind = \"fitted\"), moves that find their step \
              (explorer.kind = \"auto\") or bounded, rescaled coordinates help most, then more iterations",
-            draws.floor(),
+            draws.round(),
             worst.name
         )
     })
@@ -84,7 +84,8 @@ pub(crate) fn low_ess(all: &[Looked]) -> Option<String> {
         format!(
             "the draws are worth {} independent ones in {part} of {}: enough for a look, few for quantiles and \
              for errors that are to be relied on; {LOW_ESS} are asked for (run.until.ess, or more iterations)",
-            draws.floor(),
+            // As the table has it, but never as many as are asked for.
+            draws.round().min(LOW_ESS - 1.0),
             worst.name
         )
     })
