@@ -7,12 +7,16 @@ use crate::fitted::{Mixture, Place, Starts};
 /// The reference leaves a place out where log π − log η exceeds log Z by so much.
 const TOO_HIGH: f64 = 3.0;
 
-/// What points say has to exceed what draws say by so many standard errors, which takes some ten points that weigh alike: where few
-/// outweigh the others, nothing is known.
-const SURE: f64 = 3.5;
+/// What points say has to exceed what draws say by so many standard errors, which takes some six points that weigh alike. Weights are skewed:
+/// where a heavy one makes the share large it makes its error large too, so that chance goes beyond this less often than once in two hundred
+/// times.
+const SURE: f64 = 2.5;
 
 /// And by so much: less of the mass nobody misses.
 const LEAST: f64 = 0.02;
+
+/// Points count in units of the run's own Z, which may be off by a part of itself.
+const UNSURE_OF_Z: f64 = 0.5;
 
 /// Draws that are looked at.
 const DRAWS: usize = 4000;
@@ -90,5 +94,6 @@ pub(super) fn left_out<'a>(
     // As if one more draw had come there and one had not: none at all is no certainty.
     let smoothed = (drawn * effective + 1.0) / (effective + 2.0);
     let of_draws = (smoothed * (1.0 - smoothed) / effective).sqrt();
-    (share - drawn > LEAST + SURE * error.hypot(of_draws)).then_some(LeftOut { share, drawn })
+    let explained = (1.0 + UNSURE_OF_Z) * drawn + LEAST + SURE * error.hypot(of_draws);
+    (share > explained).then_some(LeftOut { share, drawn })
 }
