@@ -153,10 +153,10 @@ def test_a_rank_that_dies_ends_all_and_any_number_goes_on(kind, most, tmp_path):
             os.kill(chosen[rank], signal.SIGKILL)
         except (KeyError, ProcessLookupError):
             # It was too quick, or has not even begun.
-            process.communicate(timeout=300)
-            if process.returncode == 0:
-                same(out, tmp_path / "alone")
-                shutil.rmtree(out)
+            _, errors = process.communicate(timeout=300)
+            assert process.returncode == 0, errors
+            same(out, tmp_path / "alone")
+            shutil.rmtree(out)
             continue
         killed = time.monotonic()
         try:
