@@ -66,7 +66,8 @@ impl Evidence<'_> {
         let z = &self.results.log_z;
         if !z.bar.is_finite() {
             return Some(
-                "log Z is not known: of some neighbouring chains no proposal comes near where the other is, so that nothing tells                  their ratio; more chains, or a reference nearer to the target, then a longer run (sterna resume)"
+                "log Z is not known: of some neighbouring chains no proposal comes near where the other is, so that nothing tells \
+                 their ratio; more chains, or a reference nearer to the target, then a longer run (sterna resume)"
                     .into(),
             );
         }
