@@ -24,17 +24,22 @@ def times(x):
     return f"×{count(x)}"
 
 
+def beyond_four(case, rows):
+    """How many runs have log Z wrong by more than four of its errors, and how many of those raise an alarm that needs no truth, which no user's
+    target knows."""
+    wrong = [row for row in rows if abs(row["log_z"] - off(case, rows)[1]) > 4 * row["log_z_error"]]
+    return len(wrong), sum(bool(set(row["alarms"]) - {"truth-missed"}) for row in wrong)
+
+
 def told_apart(results, program):
     """How many runs of ours have log Z right, and which have not."""
     right, runs, beyond = 0, 0, []
     for case in of_group("evidence"):
         rows = good(rows_of(results, case, program))
         if rows:
-            wrong = sum(abs(row["log_z"] - off(case, rows)[1]) > 4 * row["log_z_error"] for row in rows)
+            wrong, told = beyond_four(case, rows)
             runs, right = runs + len(rows), right + len(rows) - wrong
             if wrong:
-                # The target knows its truth, which no user's does.
-                told = sum(bool(set(row["alarms"]) - {"truth-missed"}) for row in rows)
                 warned = f"{told} of them" if told else "none of them"
                 beyond.append(f"{case.name} in {wrong} of {len(rows)}, and {warned} would have warned a user, whose target does not know its truth")
     said = f"- {program}: log Z within 4 of its standard errors in {right} of {runs} runs"
@@ -123,7 +128,9 @@ def losses(results, docs):
             word = f"- {case.name}: no program here, sterna among them, finds the narrow mode; its cost for an error of 0.1 means nothing."
             told = good(rows_of(results, case, TOLD))
             if told:
-                word += f" Told about where it lies, sterna has log Z within {number(off(case, told)[0], 3)}."
+                wrong, warned = beyond_four(case, told)
+                word += f" Told about where it lies, sterna has log Z right in {len(told) - wrong} of {len(told)} runs"
+                word += f"; {warned} of the {wrong} that have not would have warned a user." if wrong else "."
             said.append(word)
             continue
         for k, unit in enumerate(("evaluations", "processor seconds")):

@@ -16,6 +16,7 @@ sys.path[:0] = [str(HERE / "compare"), str(HERE / "measure" / "posteriors")]
 import cases  # noqa: E402
 import database  # noqa: E402
 import densities  # noqa: E402
+import in_short  # noqa: E402
 import molecule  # noqa: E402
 import physics  # noqa: E402
 import words  # noqa: E402
@@ -152,3 +153,10 @@ def test_what_no_seeds_and_no_error_tell_is_not_said():
     row = {"program": "blackjax smc", "log_z": case.truth, "evaluations": 1000}
     assert words.for_a_tenth(case, [row], "evaluations") is None
     assert words.for_a_tenth(case, [row | {"log_z_error": 0.2}], "evaluations") == pytest.approx(4000)
+
+
+def test_wrong_runs_are_told_apart_by_whether_they_warn():
+    case = cases.BY_NAME["eggbox"]
+    row = {"program": "sterna", "log_z": case.truth + 0.5, "log_z_error": 0.1, "alarms": ["truth-missed"]}
+    warned = row | {"alarms": ["truth-missed", "unvisited-optimum"]}
+    assert in_short.beyond_four(case, [row, warned, row | {"log_z_error": 0.2}]) == (2, 1)
