@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from sterna_cli import ROOT, sterna
+from sterna_cli import PROGRAM, ROOT, sterna
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
@@ -30,11 +30,26 @@ def run(library, out, *settings):
     return sterna("run", "--out", out, "--json", *(part for s in settings for part in ("--set", s)))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def stuck(tmp_path_factory):
+    """A run of a library that never comes back. The program waits for it half a minute: from the first test to the last."""
+    folder = tmp_path_factory.mktemp("stuck")
+    library = compiled(folder, "#include <unistd.h>\n" + text(body="for (;;) pause();"))
+    settings = ["target.kind=library", f"target.library={library}", "target.dim=2"]
+    command = [PROGRAM, "run", "--out", folder / "run", *(part for s in settings for part in ("--set", s))]
+    process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    yield folder / "run", process
+    process.kill()
+    process.communicate()
+
+
 @pytest.fixture(scope="module")
 def banana(tmp_path_factory):
     return compiled(tmp_path_factory.mktemp("banana"), str(ROOT / "examples" / "c" / "banana.c"), "libbanana.so")
 
 
+# Where it matters that a run ends, not what it finds.
+BRIEF = ["chains.count=4", "schedule.rounds=2", "schedule.iterations=200", "run.iterations=300"]
 TRAINED = [*FIXED, "training.steps=100", "training.collect=500", "training.loss=log-variance"]
 
 
@@ -65,7 +80,7 @@ def test_the_example_is_sampled(banana, tmp_path, accelerator):
 
 def test_evaluate_verify_and_resume_know_libraries(banana, tmp_path):
     config = tmp_path / "c.toml"
-    config.write_text(f'[target]\nkind = "library"\nlibrary = "./{banana.name}"\n')
+    config.write_text(f'[target]\nkind = "library"\nlibrary = "./{banana.name}"\n[chains]\ncount = 4\n[schedule]\nrounds = 3\niterations = 300\n')
     (tmp_path / "p.json").write_text("[[0.5, -0.25], [1.0, 0.0]]")
     shutil.copy(banana, tmp_path)
     done = sterna("evaluate", "c.toml", "p.json", folder=tmp_path)
@@ -88,7 +103,7 @@ def test_a_report_outlives_the_library(banana, tmp_path):
     library = tmp_path / "lib.so"
     shutil.copy(banana, library)
     out = tmp_path / "run"
-    done = run(library, out)
+    done = run(library, out, *BRIEF)
     assert done.returncode == 0, done.stderr
     before = (out / "report.html").read_bytes()
     library.unlink()
@@ -122,7 +137,7 @@ def text(name="sterna_evaluate", body="", more=""):
 
 def test_another_symbol_and_a_given_dimension(tmp_path):
     library = compiled(tmp_path, text(name="mine"))
-    done = run(library, tmp_path / "run", "target.symbol=mine", "target.dim=3")
+    done = run(library, tmp_path / "run", "target.symbol=mine", "target.dim=3", *BRIEF)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["target"]["dim"] == 3
 
@@ -171,7 +186,7 @@ def test_missing_and_foreign_files(tmp_path):
 def test_a_failure_names_the_point_and_keeps_the_checkpoint(tmp_path):
     library = compiled(tmp_path, text(body="for (size_t i = 0; i < rows; i++) if (x[i * dim] > 2.5) return 7;"))
     out = tmp_path / "run"
-    done = run(library, out, "target.dim=2", "run.iterations=200000")
+    done = run(library, out, "target.dim=2", "run.iterations=20000")
     assert done.returncode == 1, done.stderr
     for part in ["returned 7", "the point [", f"sterna resume {out}"]:
         assert part in done.stderr, done.stderr
@@ -189,13 +204,6 @@ def test_densities_that_are_no_numbers_are_counted(tmp_path):
     found = json.loads(done.stdout)
     assert found["bad_densities"]["count"] > 0 and found["bad_densities"]["first"]["point"][0] > 2.8
     assert "bad-density" in [alarm["code"] for alarm in found["alarms"]]
-
-
-def test_a_library_that_never_comes_back_is_left(tmp_path):
-    library = compiled(tmp_path, text(body="for (;;) {}"))
-    done = run(library, tmp_path / "run", "target.dim=2")
-    assert done.returncode == 2 and "did not come back within" in done.stderr, done.stderr
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_library_of_another_machine_is_told(tmp_path, banana):
@@ -259,3 +267,10 @@ def test_names_of_files_are_relative_to_the_config(banana, tmp_path):
     done = sterna("run", there / "e.toml", "--out", "run", folder=here)
     assert done.returncode == 2 and str(there / "s.xml") in done.stderr, done.stderr
     assert not (here / "run").exists()
+
+
+def test_a_library_that_never_comes_back_is_left(stuck):
+    out, process = stuck
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 2 and "did not come back within" in errors, errors
+    assert not out.exists()

@@ -21,7 +21,10 @@ SEED = int(os.environ.get("STERNA_SEED", "0"))
 # As root in a container, on few cores.
 ENVIRONMENT = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                             "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
-QUICK = {"run.iterations": 2000, "run.checkpoint_seconds": 0.1, "training.steps": 100}
+QUICK = {"run.iterations": 1000, "run.burn_in": 100, "schedule.iterations": 300, "run.checkpoint_seconds": 0.1, "training.steps": 100}
+# One ladder, whose rows ranks share: they exchange in each iteration, for which they wait long where cores are few. So there are few
+# iterations, and long ones.
+ROWS = {"chains.ensembles": 1, "chains.count": 6, "run.iterations": 4000, "explorer.leapfrog_steps": 300}
 
 
 def started(ranks, arguments, more=None, launcher=("mpirun", "--oversubscribe")):
@@ -70,35 +73,63 @@ def lives(process):
         return False
 
 
-def settings_of(kind, folder, **more):
-    settings = kinds(folder)[kind] | QUICK
-    if not any(key.startswith("training") for key in kinds(folder)[kind]):
-        del settings["training.steps"]
-    return settings | more
+@pytest.fixture(scope="module")
+def settings_of(tmp_path_factory):
+    """Settings of a short run of each kind."""
+    all_of_them = kinds(tmp_path_factory.mktemp("kinds"))
+
+    def of(kind):
+        settings = all_of_them[kind] | QUICK
+        if not any(key.startswith("training") for key in all_of_them[kind]):
+            del settings["training.steps"]
+        return settings
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def lasting(settings_of):
+    """A plain run of some seconds, of ladders or of the rows of one."""
+    ladders = settings_of("plain") | {"run.iterations": 60_000}
+    return {"ladders": ladders, "rows": ladders | ROWS}
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The run of such settings that one process makes and nobody disturbs, made once: its folder, and how many seconds it took."""
+    made = {}
+
+    def of(settings):
+        key = json.dumps(settings, default=str)
+        if key not in made:
+            out = tmp_path_factory.mktemp("alone") / "run"
+            made[key] = out, undisturbed(out, settings)
+        return made[key]
+
+    return of
 
 
 @pytest.mark.parametrize("kind", ["plain", "flow", "fitted, two legs", "stan", "molecule"])
-def test_any_number_of_ranks_gives_the_same_bits(kind, tmp_path):
-    settings = settings_of(kind, tmp_path)
-    undisturbed(tmp_path / "alone", settings)
+def test_any_number_of_ranks_gives_the_same_bits(kind, settings_of, alone, tmp_path):
+    settings = settings_of(kind)
+    whole, _ = alone(settings)
     for ranks in [1, 2, 3, 4]:
         out = tmp_path / f"on-{ranks}"
         code, errors = on(ranks, command(out, settings)[1:])
         assert code == 0, errors
-        same(out, tmp_path / "alone")
+        same(out, whole)
 
 
-def test_rows_of_a_ladder_on_several_ranks_and_clean_requests(tmp_path):
-    settings = settings_of("plain", tmp_path) | {"chains.ensembles": 1, "chains.count": 6, "run.iterations": 500, "schedule.iterations": 300,
-                                                 "schedule.burn_in": 50, "run.burn_in": 50}
-    undisturbed(tmp_path / "alone", settings)
+def test_rows_of_a_ladder_on_several_ranks_and_clean_requests(settings_of, alone, tmp_path):
+    settings = settings_of("plain") | ROWS | {"run.iterations": 500, "explorer.leapfrog_steps": 5}
+    whole, _ = alone(settings)
     # Open MPI looks at all arguments, and at the end at what was not freed.
     checks = {"OMPI_MCA_mpi_param_check": "1", "OMPI_MCA_mpi_show_handle_leaks": "1"}
     for ranks in [2, 4, 7]:
         out = tmp_path / f"on-{ranks}"
         code, errors = on(ranks, command(out, settings)[1:], more=checks)
         assert code == 0 and "leak" not in errors.lower() and "not freed" not in errors.lower(), errors
-        same(out, tmp_path / "alone")
+        same(out, whole)
 
 
 def test_a_target_that_hangs_ends_all(tmp_path):
@@ -123,19 +154,10 @@ def test_a_target_that_hangs_ends_all(tmp_path):
     assert errors.count("error:") == 1 and f"sterna resume {out}" in errors, errors
 
 
-# One ladder, whose rows ranks share.
-ROWS = {"chains.ensembles": 1, "chains.count": 6, "run.iterations": 20_000}
-
-
-def lasting(folder):
-    """A plain run of some seconds."""
-    return settings_of("plain", folder) | {"run.iterations": 60_000}
-
-
 @pytest.mark.parametrize(["kind", "most"], [("ladders", KILLS - KILLS // 3), ("rows", KILLS // 3)])
-def test_a_rank_that_dies_ends_all_and_any_number_goes_on(kind, most, tmp_path):
-    settings = lasting(tmp_path) | ({} if kind == "ladders" else ROWS)
-    seconds = undisturbed(tmp_path / "alone", settings)
+def test_a_rank_that_dies_ends_all_and_any_number_goes_on(kind, most, lasting, alone, tmp_path):
+    settings = lasting[kind]
+    whole, seconds = alone(settings)
     out, moments, kills = tmp_path / "run", random.Random(22 + SEED), 0
     while True:
         ranks = moments.choice([2, 3, 4])
@@ -155,7 +177,7 @@ def test_a_rank_that_dies_ends_all_and_any_number_goes_on(kind, most, tmp_path):
             # It was too quick, or has not even begun.
             _, errors = process.communicate(timeout=300)
             assert process.returncode == 0, errors
-            same(out, tmp_path / "alone")
+            same(out, whole)
             shutil.rmtree(out)
             continue
         killed = time.monotonic()
@@ -169,7 +191,7 @@ def test_a_rank_that_dies_ends_all_and_any_number_goes_on(kind, most, tmp_path):
         assert not began or f"rank {rank} on " in errors and f"sterna resume {out}" in errors, errors
         nobody_is_left(chosen)
         kills += 1
-    same(out, tmp_path / "alone")
+    same(out, whole)
 
 
 def log_of(out):
@@ -196,9 +218,9 @@ def surviving():
 
 
 @pytest.mark.parametrize("kind", ["ladders", "rows"])
-def test_ranks_that_are_left_go_on_without_those_that_die(kind, surviving, tmp_path):
-    settings = lasting(tmp_path) | ({} if kind == "ladders" else ROWS)
-    seconds = undisturbed(tmp_path / "alone", settings)
+def test_ranks_that_are_left_go_on_without_those_that_die(kind, surviving, lasting, alone, tmp_path):
+    settings = lasting[kind]
+    whole, seconds = alone(settings)
     moments, kills, number = random.Random(5 + SEED), 0, 0
     # A run of four ranks bears three deaths, the first rank's among them.
     while kills < max(2, KILLS // 3):
@@ -223,14 +245,14 @@ def test_ranks_that_are_left_go_on_without_those_that_die(kind, surviving, tmp_p
         finished = json.loads((out / "progress.json").read_text())["state"] == "finished"
         assert finished and (not died or errors.count("what is left goes on") <= len(died)), (process.returncode, died, errors)
         nobody_is_left(left or {})
-        same(out, tmp_path / "alone")
+        same(out, whole)
     assert "rank 0 on " in errors and "has died; what is left goes on from the last checkpoint" in errors, errors
 
 
 @pytest.mark.parametrize("kind", ["ladders", "rows"])
-def test_ranks_whose_launcher_dies_stop_well(kind, tmp_path):
-    settings = lasting(tmp_path) | ({} if kind == "ladders" else ROWS)
-    undisturbed(tmp_path / "alone", settings)
+def test_ranks_whose_launcher_dies_stop_well(kind, lasting, alone, tmp_path):
+    settings = lasting[kind]
+    whole, _ = alone(settings)
     out = tmp_path / "run"
     process = started(3, command(out, settings)[1:])
     while not (out / "checkpoint" / "state").exists():
@@ -243,13 +265,13 @@ def test_ranks_whose_launcher_dies_stop_well(kind, tmp_path):
     assert json.loads((out / "progress.json").read_text())["state"] == "stopped"
     code, errors = on(2, ["resume", out])
     assert code == 0, errors
-    same(out, tmp_path / "alone")
+    same(out, whole)
 
 
 @pytest.mark.parametrize("stop", ["SIGTERM to the last rank", "SIGUSR1 to mpirun"])
-def test_a_signal_on_any_rank_stops_all_well(stop, tmp_path):
-    settings = lasting(tmp_path)
-    undisturbed(tmp_path / "alone", settings)
+def test_a_signal_on_any_rank_stops_all_well(stop, lasting, alone, tmp_path):
+    settings = lasting["ladders"]
+    whole, _ = alone(settings)
     out = tmp_path / "run"
     process = started(3, command(out, settings)[1:])
     while not (out / "checkpoint" / "state").exists():
@@ -264,7 +286,7 @@ def test_a_signal_on_any_rank_stops_all_well(stop, tmp_path):
     assert json.loads((out / "progress.json").read_text())["state"] == "stopped"
     code, errors = on(2, ["resume", out])
     assert code == 0, errors
-    same(out, tmp_path / "alone")
+    same(out, whole)
 
 
 SMALL = {"target.kind": "normal", "target.dim": 2, "chains.count": 3, "schedule.rounds": 2, "schedule.iterations": 200, "run.iterations": 500}
@@ -319,15 +341,14 @@ def test_a_disk_that_is_full_ends_all_with_a_word(tmp_path):
     assert f"sterna resume {tmp_path / 'run'}" in done.stderr, done.stderr
 
 
-def test_the_script_for_slurm_requeues_and_goes_on(tmp_path):
+def test_the_script_for_slurm_requeues_and_goes_on(settings_of, alone, tmp_path):
     """The script of the page, with programs in the place of Slurm's that do what these would."""
     page = (ROOT / "docs" / "book" / "clusters.md").read_text()
     script = page.split("## With Slurm")[1].split("```sh\n")[1].split("```")[0]
-    settings = lasting(tmp_path) | {"run.iterations": 20_000}
-    undisturbed(tmp_path / "alone", settings)
+    whole, _ = alone(settings_of("plain") | {"run.iterations": 20_000})
     folder = tmp_path / "job"
     (folder / "bin").mkdir(parents=True)
-    shutil.copy(tmp_path / "alone" / "config.toml", folder / "my.toml")
+    shutil.copy(whole / "config.toml", folder / "my.toml")
     job, stand_ins = folder / "job.sh", {
         "srun": f'#!/bin/bash\nshift 2\necho $$ >step\nexec mpirun --oversubscribe -n 2 {PROGRAM} "$@" --threads 1\n',
         "scontrol": '#!/bin/bash\necho "$@" >>requeued\n',
@@ -352,4 +373,4 @@ def test_the_script_for_slurm_requeues_and_goes_on(tmp_path):
         if len(requeued) < times:
             break
     assert process.returncode == 0 and requeued == ["requeue 22"] and times == 2, errors
-    same(out, tmp_path / "alone")
+    same(out, whole)

@@ -143,7 +143,8 @@ def test_the_book_and_eight_schools_in_c_and_in_rust(tmp_path):
         for a, b in zip(found["parameters"], rows):
             same(a, b)
     # The other config of the page: data in the text, a seed, declared parameters alone.
-    done = sterna("run", tmp_path / "library.toml", "--out", tmp_path / "two", "--json")
+    short = [part for s in ("schedule.rounds=2", "schedule.iterations=200", "run.iterations=200") for part in ("--set", s)]
+    done = sterna("run", tmp_path / "library.toml", "--out", tmp_path / "two", "--json", *short)
     assert done.returncode == 0, done.stderr
     assert [p["name"] for p in json.loads(done.stdout)["parameters"]] == ["mu", "tau", "theta[1]", "theta[2]"]
 

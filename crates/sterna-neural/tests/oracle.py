@@ -12,6 +12,8 @@ import subprocess
 import sys
 
 os.environ["JAX_PLATFORMS"] = "cpu"
+# Each function is called once: what XLA would spend on making it fast is not worth it.
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 import jax
 
 jax.config.update("jax_enable_x64", True)

@@ -9,6 +9,7 @@ use super::store::Store;
 use super::{Budget, Experiment};
 use crate::config::Count;
 use crate::report::chart::{Axis, Chart, Key};
+use crate::report::format::count;
 use serde_json::json;
 
 /// The targets.
@@ -20,6 +21,11 @@ fn rows(problem: Problem, budget: Budget) -> Vec<Row> {
     problem.rows(budget).into_iter().filter(shown).collect()
 }
 
+/// Iterations of an independent ladder.
+fn iterations(budget: Budget) -> u64 {
+    if budget == Budget::Quick { 500 } else { 2000 }
+}
+
 /// Independent ladders with the schedule and the transport of a run of the table. Each pair proposes in every
 /// other iteration, so twice as many iterations as weights.
 fn independent(problem: Problem, row: Row, chains: usize, budget: Budget) -> Cell {
@@ -29,7 +35,7 @@ fn independent(problem: Problem, row: Row, chains: usize, budget: Budget) -> Cel
     config.seed = 101;
     config.chains.count = Count::Number(chains);
     config.chains.ensembles = ESTIMATES;
-    config.run.iterations = 2000;
+    config.run.iterations = iterations(budget);
     config.run.thin = 10;
     let trained = row.is_trained();
     if trained {
@@ -234,16 +240,17 @@ pub fn section(budget: Budget, store: &Store) -> Section {
         budget,
         title: "Free energies".into(),
         blocks: [
-            Block::Text(
+            Block::Text(format!(
                 "Errors of 30 estimates of log Z by Bennett's acceptance ratio, each from 1,000 weights of every pair. The \
                  paper draws subsets from one run of 100,000 iterations; these share the run's own error and look better \
-                 than estimates are (errata E17). So the second chart of each target shows 30 independent ladders of 2,000 \
-                 iterations, in which each pair proposes 1,000 times. A standard deviation of 30 estimates is itself known to \
+                 than estimates are (errata E17). So the second chart of each target shows 30 independent ladders of {} \
+                 iterations, in which each pair proposes {} times. A standard deviation of 30 estimates is itself known to \
                  13%, and the ratio of two to 19%: 0.41 to 0.59 are not told from one half. All subsets share the error of \
                  their run, which with many chains is as large as their spread, and so may be off by more than that; \
-                 independent ladders share nothing, and show what 2,000 iterations have not yet forgotten."
-                    .into(),
-            ),
+                 independent ladders share nothing, and show what so few iterations have not yet forgotten.",
+                count(iterations(budget)),
+                count(iterations(budget) / 2)
+            )),
             Block::Charts(charts),
             Block::table(
                 &["target", "method", "chains", "median error, subsets", "standard deviation", "median error, independent", "standard deviation"],

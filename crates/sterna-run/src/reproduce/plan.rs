@@ -204,7 +204,7 @@ impl Problem {
     /// What training may cost.
     fn training(&self, row: Row, chains: usize, budget: Budget) -> Vec<(&'static str, String)> {
         let molecule = *self == Self::Alanine;
-        let rounds = ("training.rounds", "3".to_string());
+        let rounds = ("training.rounds", if budget == Budget::Quick { "1" } else { "3" }.to_string());
         if molecule && !row.is_trained() {
             return if row.method == Method::Plain { vec![] } else { vec![rounds] };
         }
