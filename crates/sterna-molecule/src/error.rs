@@ -12,6 +12,17 @@ pub enum MoleculeError {
         /// Why.
         source: std::io::Error,
     },
+    /// Something is wrong in a file.
+    #[error("{path}: {error}")]
+    In {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What it is.
+        error: Box<MoleculeError>,
+    },
+    /// Moves that turn torsions, of a molecule that has none.
+    #[error("the molecule has no soft torsion that moves could turn; leave explorer.torsion_moves at 0")]
+    NoTorsion,
     /// The text is no XML, for example because it was cut off.
     #[error(
         "the System file is not well-formed XML ({0}); write it again with openmm.XmlSerializer.serialize(system)"
@@ -154,4 +165,14 @@ pub enum MoleculeError {
     /// A transport could not be fitted.
     #[error("cannot fit the transport: {0}")]
     Fit(String),
+}
+
+impl MoleculeError {
+    /// The same with the name of the file where it is, if it has none yet.
+    pub(crate) fn in_file(self, path: &std::path::Path) -> Self {
+        match self {
+            Self::Io { .. } | Self::In { .. } => self,
+            error => Self::In { path: path.to_path_buf(), error: Box::new(error) },
+        }
+    }
 }

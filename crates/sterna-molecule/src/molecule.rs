@@ -81,11 +81,13 @@ impl Molecule {
         positions: impl AsRef<Path>,
         temperature: f64,
     ) -> Result<Self, MoleculeError> {
-        let system = System::read_xml(system)?;
+        let (system, positions) = (system.as_ref(), positions.as_ref());
+        let system = System::read_xml(system).map_err(|error| error.in_file(system))?;
         let dim = 3 * system.atoms();
-        let found = crate::read_positions(&positions, system.atoms())?;
+        let found =
+            crate::read_positions(positions, system.atoms()).map_err(|error| error.in_file(positions))?;
         let molecule = Self::new(system, &found[..dim], temperature)?;
-        if positions.as_ref().extension().is_some_and(|e| e.eq_ignore_ascii_case("pdb")) {
+        if positions.extension().is_some_and(|e| e.eq_ignore_ascii_case("pdb")) {
             let (topology, _) = Topology::read_pdb(positions)?;
             return Ok(molecule.with_topology(topology));
         }

@@ -63,7 +63,11 @@ impl TorsionMoves {
         let internal = InternalCoordinates::new(molecule.system())?;
         let wanted = |kind| matches!(kind, CoordinateKind::Torsion(kind) if kinds.contains(&kind));
         let coordinates = internal.coordinates().iter().enumerate();
-        let slots = coordinates.filter(|(_, c)| wanted(c.kind)).map(|(i, _)| internal.slot(i)).collect();
+        let slots: Vec<_> =
+            coordinates.filter(|(_, c)| wanted(c.kind)).map(|(i, _)| internal.slot(i)).collect();
+        if slots.is_empty() {
+            return Err(MoleculeError::NoTorsion);
+        }
         Ok(Self { slots, mean_free: molecule.mean_free().clone(), internal, moves })
     }
 

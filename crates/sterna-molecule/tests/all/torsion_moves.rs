@@ -7,7 +7,8 @@ use sterna::path::{AnnealingPath, Points};
 use sterna::streams::Streams;
 use sterna::{Batch, Evaluation, Target};
 use sterna_molecule::{
-    CoordinateKind, InternalCoordinates, Molecule, TemperedPath, TorsionKind, TorsionMoves, alanine_dipeptide,
+    CoordinateKind, InternalCoordinates, Molecule, MoleculeError, TemperedPath, TorsionKind, TorsionMoves,
+    alanine_dipeptide,
 };
 
 fn start(path: &TemperedPath, rows: usize) -> (Points, Rows) {
@@ -102,6 +103,8 @@ fn the_law_of_a_torsion_is_that_of_quadrature() {
     // Many short independent walks; the spread over walks gives the standard error.
     let count = 256;
     let moves = TorsionMoves::of_kinds(molecule, 4, &[TorsionKind::Phi]).unwrap();
+    // None at all are an error, not moves of nothing.
+    assert!(matches!(TorsionMoves::of_kinds(molecule, 4, &[]), Err(MoleculeError::NoTorsion)));
     let (mut points, mut rows) = start(&path, count);
     rows.beta.fill(0.0);
     path.evaluate(&rows.beta, &mut points).unwrap();
