@@ -1,5 +1,6 @@
 """The documentation as people use it: every code block holds what it says, every link leads somewhere, and the site finds words offline."""
 
+import ast
 import functools
 import html.parser
 import json
@@ -220,6 +221,13 @@ def test_the_bill_of_materials_names_every_part(tmp_path):
     assert all(part["licenses"][0]["expression"] for part in parts.values())
     references = {part["bom-ref"] for part in bill["components"]} | {bill["metadata"]["component"]["bom-ref"]}
     assert all({entry["ref"], *entry["dependsOn"]} <= references for entry in bill["dependencies"])
+
+
+def test_programs_of_a_release_can_be_compared(tmp_path):
+    """The runs whose draws must be the same bytes from all programs: each has some."""
+    script = f"import sys; sys.path.insert(0, 'scripts'); import pathlib, release; print(release.draws_of({str(PROGRAM)!r}, [], pathlib.Path({str(tmp_path)!r})))"
+    made = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert made.returncode == 0 and len(set(ast.literal_eval(made.stdout).values())) == 4, made.stderr
 
 
 def test_the_container_is_made_of_what_is_there():
