@@ -287,6 +287,8 @@ def test_runs_side_by_side(runs, tmp_path):
 def test_an_unsound_run_is_not_told_to_be_more_of_the_same(tmp_path):
     found = summary(tmp_path / "far", **dict(SMALL, target__kind="gmm", target__dim=10, chains__count=3, chains__ensembles=2))
     assert found["verdict"] == "unsound"
+    # Ladders that each sit in a mode of their own are no evidence that its mean is that of all.
+    assert all(row["mcse"] >= 0.999 * row["sd"] / row["ess"] ** 0.5 for row in found["parameters"])
     page = (tmp_path / "far" / "report.html").read_text()
     alarms = {alarm["code"]: alarm["message"] for alarm in found["alarms"]}
     wanted = re.search(r"set chains.count = (\d+)", alarms["too-few-chains"])[1]

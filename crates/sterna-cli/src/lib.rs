@@ -169,7 +169,7 @@ struct RunArgs {
     #[arg(long)]
     out: Option<PathBuf>,
     /// Seed of all randomness
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Threads: changes speed, never a bit of the result
     #[arg(long)]

@@ -103,7 +103,7 @@ impl Ranks {
     /// What should be known of their number, where there is something. How many chains a ladder has may be found later.
     pub fn note(&self, ladders: usize, chains: Option<usize>) -> Option<String> {
         let (ranks, rows) = (self.exchange.ranks(), ladders.saturating_mul(chains?));
-        (ranks > rows).then(|| {
+        (ranks > 1 && ranks > rows).then(|| {
             format!(
                 "{ranks} ranks share {rows} rows, so {} of them have nothing to move: more ladders (chains.ensembles) use more",
                 ranks - rows

@@ -112,12 +112,16 @@ fn subtitle(folder: &Folder) -> String {
         kind => format!("swaps accelerated by {kind}, K = {}", setup.accelerator.steps),
     };
     let ladders = setup.ensembles;
-    let mut parts = vec![
+    let temperatures = folder.summary.molecule.as_ref().map(|molecule| &molecule.temperatures[..]);
+    let heat = temperatures.and_then(|all| Some((all.first()?, all.last()?)));
+    let heat = heat.map(|(hot, cold)| format!("at {} K, from {} K down", number(*cold), number(*hot)));
+    let mut parts: Vec<String> = heat.into_iter().collect();
+    parts.extend([
         swaps,
         format!("{} ladder{} of {} chains", ladders, if ladders == 1 { "" } else { "s" }, setup.chains),
         format!("{} iterations", count(setup.iterations)),
         format!("seed {}", setup.seed),
-    ];
+    ]);
     if let Some(began) = folder.began {
         let d = date(began as u64);
         parts.push(format!("{}-{}-{} {}:{} UTC", &d[..4], &d[4..6], &d[6..8], &d[9..11], &d[11..13]));

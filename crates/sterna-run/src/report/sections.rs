@@ -62,10 +62,10 @@ impl Section {
 pub fn all(folder: &Folder) -> Vec<Section> {
     let sections = [
         parameters::section(folder),
+        molecule::section(folder),
         mixing::section(folder),
         communication::section(folder),
         free_energy::section(folder),
-        molecule::section(folder),
         draws::section(folder),
         reference::section(folder),
         ladder::section(folder),

@@ -123,7 +123,8 @@ fn communication(summary: &Summary) -> Sentence {
         1 => "1 round trip".into(),
         n => format!("{} round trips", count(n)),
     };
-    let worst = format!("the hardest pair, {}–{}, rejects {} of its swaps", pair, pair + 1, percent(rate));
+    let worst =
+        format!("the hardest pair, chains {} and {}, rejects {} of its swaps", pair, pair + 1, percent(rate));
     let share = if trips > 0 {
         format!(", {} of what the swaps allow; {worst}.", percent(efficiency))
     } else {
@@ -305,7 +306,10 @@ mod tests {
             s.alarms = alarm(Code::NoRoundTrip);
         });
         assert_eq!((chains.mood, z.mood), (Mood::Bad, Mood::Bad));
-        assert!(chains.detail.contains("1–2") && advice.headline == "More chains", "{chains:?} {advice:?}");
+        assert!(
+            chains.detail.contains("chains 1 and 2") && advice.headline == "More chains",
+            "{chains:?} {advice:?}"
+        );
     }
 
     #[test]

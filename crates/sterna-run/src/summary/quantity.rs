@@ -257,12 +257,15 @@ impl Source<'_> {
             };
             let quantity = has_row.then(|| {
                 let sorted = sorted(&ladders);
+                let sd = deviation(self.draws.iter().flat_map(|d| d.x.chunks_exact(dim)).map(|x| x[j]));
+                let ess = results.ess[j];
                 Quantity {
                     name: name.clone(),
                     mean,
-                    sd: deviation(self.draws.iter().flat_map(|d| d.x.chunks_exact(dim)).map(|x| x[j])),
-                    mcse,
-                    ess: results.ess[j],
+                    sd,
+                    // Where ladders disagree, what each says of itself is too little.
+                    mcse: mcse.max(sd / ess.sqrt()),
+                    ess,
                     ranks: Ranks::of(&sorted, &mixing),
                     shape: shape(&sorted),
                 }

@@ -234,7 +234,7 @@ fn rejection_rates(folder: &Folder) -> Option<Chart> {
         }
         chart.tip(at, rate, tip);
     }
-    if kind != "none" || plain.is_some() {
+    if folder.summary.setup.accelerator.steps > 0 || plain.is_some() {
         chart.key(Key::Area, "c1", format!("in this run ({kind})"));
     }
     if let Some((_, from)) = plain {

@@ -5,7 +5,7 @@ use crate::report::chart::{Axis, Chart, Key};
 use crate::report::figure::Figure;
 use crate::report::format::{beside_error, count, number, percent, significant, with_error};
 use crate::report::load::Folder;
-use crate::summary::{LegSummary, LogZ, PairRatio};
+use crate::summary::{LegSummary, LogZ, PairRatio, Summary};
 use crate::traces::{Growing, Works};
 
 pub fn section(folder: &Folder) -> Option<Section> {
@@ -21,20 +21,31 @@ pub fn section(folder: &Folder) -> Option<Section> {
         id: "free-energy",
         title: "Can log Z be trusted?",
         table: String::new(),
-        introduction: introduction(folder.summary.swaps.legs.len()),
+        introduction: introduction(&folder.summary),
         figures,
     })
 }
 
-fn introduction(legs: usize) -> String {
+fn introduction(summary: &Summary) -> String {
     let words = "Each pair of chains gives a ratio of normalising constants from the weights of its swaps; their sum is log Z.";
-    match legs {
-        2 => format!(
-            "{words} Both ways to the target, from the fitted reference and from the anchor, estimate it; they are combined by their \
-             errors, and where they disagree one of them has not seen all of the target."
-        ),
-        _ => format!("{words} The free-energy difference to the reference is its negative."),
-    }
+    let legs = match (summary.swaps.legs.len(), &summary.molecule) {
+        (2, _) => {
+            "Both ways to the target, from the fitted reference and from the anchor, estimate it; they are combined by their errors, \
+             and where they disagree one of them has not seen all of the target."
+        }
+        (_, Some(_)) => {
+            "Its negative is F/kT of the target less F/kT of the hot reference. What lies between basins stands in the first table."
+        }
+        _ => "The free-energy difference to the reference is its negative.",
+    };
+    // What people take for the evidence, and is not always.
+    let of_stan = match summary.setup.target.kind.as_str() {
+        "stan" => {
+            " It is the log evidence where all of the model is written with target +=: what is written with ~ lacks its constants."
+        }
+        _ => "",
+    };
+    format!("{words} {legs}{of_stan}")
 }
 
 fn estimators(z: &LogZ, legs: &[LegSummary]) -> Option<Chart> {
