@@ -284,6 +284,8 @@ def test_the_report_shows_angles_and_no_cartesian_coordinates(run):
         assert f'id="{chart}"' in page, chart
     for name in ("φ", "ψ", "ω 1", "ω 2", "dihedral 0 1 4 6", "distance 5 17, nm"):
         assert f">{name}</option>" in page, name
+    # What cannot be is not advised.
+    assert "torsion_moves = 4" in page.split("What to do")[0] and "fitted" not in page.split("What to do")[0]
     # The answer comes first, and says at which temperature.
     assert page.index('id="molecule"') < page.index('id="mixing"') and "at 300 K, from 1200 K down" in page
     assert "oordinate 0" not in page and "x[0]" not in page and "Could not be read" not in page

@@ -17,7 +17,7 @@ pub use class::{Class, Verdict};
 pub use code::Code;
 pub use explained::Explained;
 pub use mixing::Looked;
-pub(crate) use mixing::{few_draws, low_ess, r_hat_beyond_chance};
+pub(crate) use mixing::{FOR_MOLECULES, few_draws, low_ess, r_hat_beyond_chance};
 pub(crate) use moves::wanted_acceptance;
 pub(crate) use swaps::{MOST_ADVISED, barrier};
 pub use truth::exact_draws;
@@ -92,6 +92,11 @@ pub(crate) fn coordinate(j: usize) -> String {
 }
 
 impl<'a> Evidence<'a> {
+    /// Whether angles stand for coordinates.
+    fn is_molecule(&self) -> bool {
+        !self.features.is_empty()
+    }
+
     /// What a run offers.
     pub fn new(
         run: &'a Run,
@@ -132,7 +137,7 @@ impl<'a> Evidence<'a> {
             (Code::CarriedOff, self.carried_off()),
             (Code::NoRoundTrip, self.no_round_trip()),
             (Code::MissedMode, self.missed_mode()),
-            (Code::FewDraws, few_draws(&self.looked)),
+            (Code::FewDraws, few_draws(&self.looked, self.is_molecule())),
             (Code::TruthMissed, self.truth_missed()),
             (Code::LegsDisagree, self.legs_disagree()),
             (Code::UnvisitedOptimum, self.unvisited_optimum()),

@@ -62,16 +62,26 @@ fn fewest(all: &[Looked]) -> Option<(&Looked, f64)> {
     known.map(|looked| (looked, looked.draws())).min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
+/// What brings a molecule more independent draws: its reference is heat, whatever draws say.
+pub(crate) const FOR_MOLECULES: &str =
+    "moves that turn torsions (explorer.torsion_moves = 4) and a transport (accelerator.kind = \"affine\")";
+
 /// Whether draws are worth too few for any use.
-pub(crate) fn few_draws(all: &[Looked]) -> Option<String> {
+pub(crate) fn few_draws(all: &[Looked], is_molecule: bool) -> Option<String> {
     let (worst, draws) = fewest(all)?;
     (draws < FEW_DRAWS).then(|| {
         format!(
-            "the draws are worth only {} independent ones for {}: neither means nor their errors can be relied on; a \
-             reference nearer to the target (reference.kind = \"fitted\"), moves that find their step \
-             (explorer.kind = \"auto\") or bounded, rescaled coordinates help most, then more iterations",
+            "the draws are worth only {} independent ones for {}: neither means nor their errors can be relied on; {} help most, \
+             then more iterations",
             draws.round(),
-            worst.name
+            worst.name,
+            match is_molecule {
+                true => FOR_MOLECULES,
+                false => {
+                    "a reference nearer to the target (reference.kind = \"fitted\"), moves that find their step (explorer.kind = \"auto\") \
+                     or bounded, rescaled coordinates"
+                }
+            }
         )
     })
 }

@@ -100,8 +100,12 @@ impl Evidence<'_> {
             let s = if trips == 1 { "" } else { "s" };
             format!(
                 "only {trips} round trip{s} came from the reference and back: what weight each mode has, and log Z with it, rests \
-                 on so few arrivals, and their errors may be too small; a reference nearer to the target \
-                 (reference.kind = \"fitted\") helps most, then more chains where swaps are rejected, then more iterations"
+                 on so few arrivals, and their errors may be too small; {} helps most, then more chains where swaps are rejected, \
+                 then more iterations",
+                match self.is_molecule() {
+                    true => "a transport (accelerator.kind = \"affine\")",
+                    false => "a reference nearer to the target (reference.kind = \"fitted\")",
+                }
             )
         })
     }

@@ -163,7 +163,7 @@ fn alarms(runs: &[Source], members: &[Member], looked: &[Looked], all: &Summary)
     }
     let seen = [
         (Code::RHat, r_hat_beyond_chance(looked, "runs, their ladders or halves of these")),
-        (Code::FewDraws, few_draws(looked)),
+        (Code::FewDraws, few_draws(looked, all.molecule.is_some())),
         (Code::LowEss, low_ess(looked)),
     ];
     let seen = seen.into_iter().filter_map(|(code, message)| Some(Alarm { code, message: message? }));

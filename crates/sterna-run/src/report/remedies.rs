@@ -4,7 +4,7 @@
 //! reject across a barrier λ, r = erf(√π λ/2), whose barriers add up; what they promise is worth a try, and no more.
 
 use super::format::{count, duration, percent, significant};
-use crate::alarms::{Class, Code, MOST_ADVISED, Verdict, barrier};
+use crate::alarms::{Class, Code, FOR_MOLECULES, MOST_ADVISED, Verdict, barrier};
 use crate::summary::Summary;
 use sterna::estimates::{barrier_of_rejection, rejection_across, round_trip_rate};
 use sterna::schedule::chains_for;
@@ -253,13 +253,14 @@ fn moves(summary: &Summary) -> Option<Remedy> {
 fn draws(summary: &Summary) -> Option<Remedy> {
     let alarms = [Code::FewDraws, Code::RHat, Code::MissedMode, Code::FewRoundTrips, Code::LowEss];
     let first = alarms.iter().find(|code| summary.has(code))?;
-    let fitted = match are_chosen(summary) {
-        true => "Longer local moves help most, then more iterations.",
-        false => {
-            "A reference nearer to the target helps most (reference.kind = \"fitted\"), then longer local moves, then more iterations."
+    let help = match (&summary.molecule, are_chosen(summary)) {
+        (Some(_), _) => format!("Most help {FOR_MOLECULES}, then more iterations."),
+        (None, true) => "Longer local moves help most, then more iterations.".into(),
+        (None, false) => {
+            "A reference nearer to the target helps most (reference.kind = \"fitted\"), then longer local moves, then more iterations.".into()
         }
     };
-    Some(Remedy::new("More independent draws", format!("The alarm {first} says what they lack. {fitted}")))
+    Some(Remedy::new("More independent draws", format!("The alarm {first} says what they lack. {help}")))
 }
 
 #[cfg(test)]
