@@ -131,7 +131,7 @@ impl<'a> Evidence<'a> {
             (Code::CutTail, self.cut_tail()),
             (Code::PartsDisagree, self.parts_disagree()),
             (Code::RHat, self.r_hat()),
-            (Code::LowEss, low_ess(&self.looked)),
+            (Code::LowEss, self.low_ess()),
             (Code::FewRoundTrips, self.few_round_trips()),
             (Code::LooksLikeReference, self.looks_like_reference()),
             (Code::TooFewChains, self.too_few_chains()),

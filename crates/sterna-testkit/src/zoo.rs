@@ -10,6 +10,7 @@ mod hidden;
 mod later;
 mod lawless;
 mod modes;
+mod others;
 mod ridges;
 mod tails;
 
@@ -208,6 +209,7 @@ pub fn specimens() -> Vec<Specimen> {
         hidden::specimens(),
         aside::specimens(),
         later::specimens(),
+        others::specimens(),
     ];
     all.into_iter().flatten().collect()
 }

@@ -24,7 +24,8 @@ one_comp_mm_elim_abs has no standard deviation: where it is large the data know 
 its density falls as K_m⁻³, so that any number of draws has whatever deviation its few largest give it. Any single cell is repeated
 by the command at the end of its table, with its own name: `GROUP/NAME/GOAL/SEED`. Of several seeds the tables have the median of
 evaluations and seconds, the least ESS and what is farthest off. Evaluations do not depend on the
-machine; processor seconds do, are of one thread, and are not to be compared where cells were measured at other times.
+machine; processor seconds do, are of one thread, and are not to be compared where cells were measured at other times. NUTS is
+the same whatever becomes of this program: its rows were measured once, and stay.
 """
 
 
@@ -82,7 +83,9 @@ def chosen(results, group, **fields):
 
 
 def beyond(found, error, truth):
-    """Distance of two estimates in their joint standard error."""
+    """Distance of two estimates in their joint standard error; none is as far as can be."""
+    if found is None or error is None:
+        return float("inf")
     return (found - truth[0]) / (error**2 + truth[1] ** 2) ** 0.5
 
 
@@ -229,7 +232,7 @@ def of_calibration(results, docs):
         runs = [row for row in chosen(results, "calibration", name=name) if "failed" not in row]
         if len(runs) < 2:
             continue
-        z = [(row["bar"] - row["truth"]) / row["standard_error"] for row in runs]
+        z = [beyond(row["bar"], row["standard_error"], (row["truth"], 0.0)) for row in runs]
         alarmed = sum(bool(row["alarms"]) for row in runs)
         spent = statistics.median(row["evaluations"] for row in runs)
         farthest = max(z, key=abs)

@@ -64,15 +64,23 @@ impl Evidence<'_> {
 
     pub(super) fn log_z_disagrees(&self) -> Option<String> {
         let z = &self.results.log_z;
-        if !z.standard_error.is_finite() || !z.bar.is_finite() {
+        if !z.bar.is_finite() {
+            return Some(
+                "log Z is not known: of some neighbouring chains no proposal comes near where the other is, so that nothing tells \
+                 their ratio; more chains, or a reference nearer to the target, then a longer run (sterna resume)"
+                    .into(),
+            );
+        }
+        if !z.standard_error.is_finite() {
             return Some(format!(
-                "log Z ({:.3}) has no error: of some neighbouring chains neither reaches the other, or proposals are too few to \
-                 tell; do not use it, and run longer (sterna resume) or with more chains",
+                "log Z ({:.3}) has no error: proposals are too few to tell; do not use it, and run longer (sterna resume)",
                 z.bar
             ));
         }
-        let apart = z.gap().max((z.bar - z.forward).abs());
-        (apart.is_nan() || apart > 1.0 + 10.0 * z.standard_error).then(|| {
+        let allowed = 1.0 + 10.0 * z.standard_error;
+        // What is no number agrees with nothing.
+        let is_far = |apart: f64| apart.is_nan() || apart > allowed;
+        (is_far(z.gap()) || is_far((z.bar - z.forward).abs())).then(|| {
             format!(
                 "log Z from forward weights ({:.3}), from backward weights ({:.3}) and from both ({:.3}) disagree: the chains \
                  overlap too little; trust BAR with caution, or use more chains",

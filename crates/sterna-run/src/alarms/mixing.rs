@@ -91,6 +91,29 @@ pub(crate) fn low_ess(all: &[Looked]) -> Option<String> {
 }
 
 impl Evidence<'_> {
+    pub(super) fn low_ess(&self) -> Option<String> {
+        low_ess(&self.looked).or_else(|| self.few_for_a_mean())
+    }
+
+    /// Where draws seldom go far out and then stay there for long, a mean is worth fewer of them than ranks are.
+    fn few_for_a_mean(&self) -> Option<String> {
+        let (_, by_ranks) = fewest(&self.looked)?;
+        if by_ranks < LOW_ESS || !self.features.is_empty() {
+            return None;
+        }
+        let known = self.results.ess.iter().copied().enumerate().filter(|(_, draws)| !draws.is_nan());
+        let (j, draws) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        (draws < LOW_ESS).then(|| {
+            format!(
+                "the draws are worth {} independent ones for the mean of {}, though as many as are asked for by ranks: they seldom go \
+                 far out there and then stay for long, and how much lies farther out is hard to tell; quantiles are better known than \
+                 this mean; {LOW_ESS} are asked for (run.until.ess, or more iterations)",
+                draws.floor(),
+                (self.name_of)(j)
+            )
+        })
+    }
+
     pub(super) fn r_hat(&self) -> Option<String> {
         let whose = if self.draws.len() > 1 { "ladders, or halves of them," } else { "halves of the run" };
         r_hat_beyond_chance(&self.looked, whose)

@@ -165,6 +165,15 @@ fn log_z_disagrees_beyond_its_error() {
     let mut astray = healthy();
     astray.log_z.bar = -1.7e213;
     assert_eq!(codes(&astray), ["log-z-disagrees"]);
+    // Nor does one side that is no number leave the rest to the other.
+    for side in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let mut one_sided = healthy();
+        one_sided.log_z.backward = side;
+        assert_eq!(codes(&one_sided), ["log-z-disagrees"], "{side}");
+    }
+    let mut apart = healthy();
+    (apart.log_z.bar, apart.log_z.standard_error) = (f64::NAN, f64::NAN);
+    assert!(codes(&apart).iter().any(|code| code == "log-z-disagrees"));
     assert!(codes(&with(4.5)).is_empty());
 }
 
@@ -239,6 +248,14 @@ fn draws_that_are_worth_few_are_told() {
     assert_eq!(codes_looked(900.0, 80.0, 1.002, 7.0), ["few-draws"]);
     assert_eq!(codes_looked(300.0, 500.0, 1.002, 7.0), ["low-ess"]);
     assert_eq!(codes_looked(900.0, 399.0, 1.002, 7.0), ["low-ess"]);
+    // Ranks may be worth as many, and a mean not.
+    let of_means = |ess: f64, ranks: f64| {
+        let results = Results { ess: vec![5000.0, ess], ..healthy() };
+        codes_with(&results, &[0.5, 0.5], |e| e.looked = looked(900.0, ranks, 1.002, 7.0))
+    };
+    assert_eq!(of_means(184.0, 409.0), ["low-ess"]);
+    assert_eq!(of_means(184.0, 80.0), ["few-draws"]);
+    assert!(of_means(401.0, 409.0).is_empty() && of_means(f64::NAN, 409.0).is_empty());
     // A coordinate that never moved is worth nothing.
     assert_eq!(codes_looked(f64::NAN, f64::NAN, f64::NAN, f64::NAN), ["few-draws"]);
 }

@@ -102,10 +102,10 @@ fn log_z(members: &[Member]) -> (f64, f64) {
     (mean, (1.0f64.max(apart / degrees as f64) / precision).sqrt())
 }
 
-/// Σ (distance / error)² from a mean.
+/// Σ (distance / error)² from a mean, of those whose estimate is known.
 fn apart(members: &[Member], mean: f64) -> f64 {
     let of = |m: &Member| ((m.log_z - mean) / m.log_z_error).powi(2);
-    members.iter().map(of).filter(|distance| distance.is_finite()).sum()
+    members.iter().filter(|m| m.log_z_error > 0.0).map(of).filter(|distance| !distance.is_nan()).sum()
 }
 
 fn of_target_chain(all: &mut Summary, runs: &[Source]) {

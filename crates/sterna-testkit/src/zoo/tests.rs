@@ -64,6 +64,10 @@ fn integrals_and_expectations_agree_with_a_lattice() {
         ("sine-ridge", -12.0, 12.0, 1600),
         ("spiral", -40.0, 40.0, 2000),
         ("ring-and-dot", -4.5, 4.5, 900),
+        ("hyperbola", -6.0, 6.0, 1500),
+        ("cross", -18.0, 18.0, 3000),
+        ("comb", -1.0, 10.0, 1100),
+        ("vee", -8.0, 14.0, 1400),
     ] {
         let specimen = specimens().into_iter().find(|specimen| specimen.name == name).unwrap();
         let width = (to - from) / cells as f64;

@@ -54,11 +54,21 @@ impl Weighted {
     }
 }
 
+/// Where all proposals of a side together meet the other by less than a tenth of one, whatever lies between the two solves the
+/// equation, as far as numbers can tell.
+const LEAST_MEETING: f64 = 0.1;
+
 /// Solves Σ σ(F − c) = Σ σ(c − B) for c over log-weights of forward and backward paths.
 ///
 /// A forward path into zero density weighs −∞, a backward one +∞. One that comes from there
 /// (backward −∞, forward +∞: a replica that has not yet found the support) tells nothing and is left
-/// out. NaN if one side has no finite weight.
+/// out. NaN if one side has no finite weight, or where the two do not overlap.
+///
+/// ```
+/// use sterna::estimates::bar;
+/// assert!((bar(&[1.0, 2.0], &[2.0, 3.0]).log_ratio - 2.0).abs() < 1e-9);
+/// assert!(bar(&[-50.0, -51.0], &[50.0, 51.0]).log_ratio.is_nan());
+/// ```
 pub fn bar(forward: &[f64], backward: &[f64]) -> Bar {
     bar_of(&Weighted::plain(forward, 1.0), &Weighted::plain(backward, -1.0))
 }
@@ -72,6 +82,7 @@ pub(super) fn bar_of(forward: &Weighted, backward: &Weighted) -> Bar {
     let (n_forward, n_backward) = (forward.total(), backward.total());
     // Unequal numbers enter as a shift of the weights.
     let shift = (n_forward / n_backward).ln();
+    // By how much the first side exceeds the second, how fast they part, and the lesser of the two.
     let excess = |c: f64| {
         let (mut value, mut slope) = (0.0, 0.0);
         for &(w, n) in &forward.0 {
@@ -79,32 +90,36 @@ pub(super) fn bar_of(forward: &Weighted, backward: &Weighted) -> Bar {
             value += n * s;
             slope += n * s * (1.0 - s);
         }
+        let first: f64 = value;
         for &(w, n) in &backward.0 {
             let s = sigmoid(c + shift - w);
             value -= n * s;
             slope += n * s * (1.0 - s);
         }
-        (value, slope)
+        (value, slope, first.min(first - value))
     };
-    let (mut low, mut high) = bracket(middle(forward, backward) - shift, |c| excess(c).0);
+    let (mut low, mut high) = bracket(middle(forward, backward) - shift, |c| excess(c).0 > 0.0);
     // Newton's steps inside a bracket that always shrinks.
-    let mut c = 0.5 * (low + high);
-    let mut slope = 0.0;
+    let mut c = between(low, high);
+    let (mut slope, mut meeting) = (0.0, 0.0);
     for _ in 0..200 {
         let value;
-        (value, slope) = excess(c);
+        (value, slope, meeting) = excess(c);
         if value > 0.0 {
             low = c
         } else {
             high = c
         }
         let newton = c + value / slope;
-        let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
+        let next = if newton > low && newton < high { newton } else { between(low, high) };
         let done = (next - c).abs() <= 1e-13 * c.abs().max(1.0);
         c = next;
         if done {
             break;
         }
+    }
+    if meeting < LEAST_MEETING {
+        return Bar { log_ratio: f64::NAN, slope, overlap: 0.0 };
     }
     let n = n_forward * n_backward / (n_forward + n_backward);
     Bar { log_ratio: c, slope, overlap: slope / n }
@@ -117,18 +132,25 @@ fn middle(forward: &Weighted, backward: &Weighted) -> f64 {
     *all.select_nth_unstable_by(half, f64::total_cmp).1
 }
 
-/// Where a falling function changes its sign, between two numbers: from `start` in steps that double.
-fn bracket(start: f64, excess: impl Fn(f64) -> f64) -> (f64, f64) {
-    let is_above = excess(start) > 0.0;
-    let (mut near, mut step) = (start, if is_above { 1.0 } else { -1.0 });
+/// Two numbers between which what is low becomes what is not: from `start` in steps that double.
+fn bracket(start: f64, is_low: impl Fn(f64) -> bool) -> (f64, f64) {
+    let upwards = is_low(start);
+    // Where weights are beyond all bounds, a step of one would change nothing.
+    let first = (1e-12 * start.abs()).max(1.0);
+    let (mut near, mut step) = (start, if upwards { first } else { -first });
     loop {
         let far = near + step;
-        // A step that changes nothing any more has come to the end of what numbers can hold.
-        if (excess(far) > 0.0) != is_above || far == near || !far.is_finite() {
-            return if is_above { (near, far) } else { (far, near) };
+        if is_low(far) != upwards || !far.is_finite() {
+            return if upwards { (near, far) } else { (far, near) };
         }
         (near, step) = (far, 2.0 * step);
     }
+}
+
+/// The middle of a bracket; of a wide one by orders of magnitude, since it would take a thousand halvings.
+fn between(low: f64, high: f64) -> f64 {
+    const WIDE: f64 = 1e6;
+    if high - low < WIDE { 0.5 * (low + high) } else { (0.5 * (low.asinh() + high.asinh())).sinh() }
 }
 
 #[cfg(test)]
@@ -179,6 +201,22 @@ mod tests {
         }
     }
 
+    /// Nor do many, even if they are most.
+    #[test]
+    fn most_weights_may_be_far_out() {
+        let mut stream = Streams::new(6).row(Phase::Check, 0, 0);
+        let mut forward: Vec<f64> = (0..500).map(|_| 2.0 + stream.normal()).collect();
+        let backward: Vec<f64> = (0..1_000).map(|_| 3.0 + stream.normal()).collect();
+        forward.extend([f64::NEG_INFINITY; 3000]);
+        let known = bar(&forward, &backward).log_ratio;
+        for order in [20, 200, 300] {
+            let far = |i: usize| -(1.0 + i as f64) * 10f64.powi(order);
+            forward.iter_mut().skip(500).enumerate().for_each(|(i, w)| *w = far(i));
+            let got = bar(&forward, &backward).log_ratio;
+            assert!((got - known).abs() < 1e-9, "{order}: {got} instead of {known}");
+        }
+    }
+
     #[test]
     fn equal_weights_are_exact() {
         let estimate = bar(&[3.25; 7], &[3.25; 11]);
@@ -189,8 +227,14 @@ mod tests {
     #[test]
     fn edges() {
         assert!(bar(&[f64::NEG_INFINITY; 3], &[1.0; 3]).log_ratio.is_nan());
-        let far = bar(&[-1e6, -1e6 + 1.0], &[1e6, 1e6 - 1.0]).log_ratio;
-        assert!(far.abs() < 1e6 + 2.0);
+        // Sides that do not meet, however many there are: an estimate would be anywhere between them.
+        for (forward, backward) in [(-1e6, 1e6), (-1.9e200, 3.0), (f64::MIN, f64::MAX), (-40.0, 40.0)] {
+            let apart = bar(&[forward; 1000], &[backward; 1000]);
+            assert!(apart.log_ratio.is_nan() && apart.overlap == 0.0, "{apart:?}");
+        }
+        // One proposal of two thousand that arrives is something, if little.
+        let hardly = bar(&[vec![-40.0; 999], vec![2.0]].concat(), &[2.5; 1000]);
+        assert!(hardly.log_ratio.is_finite(), "{hardly:?}");
         let mixed = bar(&[f64::NEG_INFINITY, 0.0, 0.0], &[0.0, 0.0, 0.0]).log_ratio;
         assert!(mixed < 0.0 && mixed > -2.0);
         // More paths from nowhere than finite ones: no root without leaving them out.

@@ -4,7 +4,7 @@
 //! cross at l = c = log Zₙ/Zₙ₋₁. A logistic regression of "backward or forward" on l therefore has
 //! slope 1 and its zero at c; anything else means wrong weights or chains that are not at their laws.
 
-use super::bar::{Weighted, sigmoid};
+use super::bar::{Weighted, bar_of, sigmoid};
 
 /// Where the two work histograms cross, and the slope of their log-ratio there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,22 +15,27 @@ pub struct Crooks {
     pub slope: f64,
 }
 
+/// A weight so far from the ratio belongs to its side beyond all doubt, and would only carry the sums away.
+const FAR: f64 = 1e4;
+
 /// Fits the log-ratio of the two histograms by a line, by Newton's method. NaN where they do not overlap.
 pub fn crooks(forward: &[f64], backward: &[f64]) -> Crooks {
-    crooks_of(&Weighted::plain(forward, 1.0), &Weighted::plain(backward, -1.0))
+    let (forward, backward) = (Weighted::plain(forward, 1.0), Weighted::plain(backward, -1.0));
+    crooks_of(&forward, &backward, bar_of(&forward, &backward).log_ratio)
 }
 
-/// [`crooks`] over weights that stand for several proposals each.
-pub(super) fn crooks_of(forward: &Weighted, backward: &Weighted) -> Crooks {
+/// [`crooks`] over weights that stand for several proposals each, with Bennett's ratio of these.
+pub(super) fn crooks_of(forward: &Weighted, backward: &Weighted, ratio: f64) -> Crooks {
     let nothing = Crooks { crossing: f64::NAN, slope: f64::NAN };
     let total = |side: &Weighted| side.finite().map(|(_, n)| n).sum::<f64>();
     let (n_forward, n_backward) = (total(forward), total(backward));
-    if n_forward < 2.0 || n_backward < 2.0 {
+    if n_forward < 2.0 || n_backward < 2.0 || ratio.is_nan() {
         return nothing;
     }
     // Unequal numbers shift the intercept.
     let prior = (n_backward / n_forward).ln();
-    let mean = |side: &Weighted, n: f64| side.finite().map(|(l, n)| n * l).sum::<f64>() / n;
+    let near = |l: f64| l.clamp(ratio - FAR, ratio + FAR);
+    let mean = |side: &Weighted, n: f64| side.finite().map(|(l, n)| n * near(l)).sum::<f64>() / n;
     let middle = 0.5 * (mean(forward, n_forward) + mean(backward, n_backward));
     // log odds = offset + slope (l − middle), started at no relation.
     let (mut offset, mut slope) = (0.0, 0.0);
@@ -38,7 +43,7 @@ pub(super) fn crooks_of(forward: &Weighted, backward: &Weighted) -> Crooks {
         let (mut g0, mut g1, mut h00, mut h01, mut h11) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for (side, label) in [(forward, 0.0), (backward, 1.0)] {
             for (l, n) in side.finite() {
-                let t = l - middle;
+                let t = near(l) - middle;
                 let p = sigmoid(prior + offset + slope * t);
                 let (miss, weight) = (n * (label - p), n * p * (1.0 - p));
                 g0 += miss;

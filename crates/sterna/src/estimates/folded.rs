@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 /// Bins that one direction of a pair may have; more make all of them twice as wide.
 const MOST_BINS: usize = 1 << 13;
 
+/// From zero to here each whole number is a float.
+const MOST_PLACES: f64 = 9_007_199_254_740_992.0;
+
 /// Numbers that the series of influences keeps.
 const MOST_INFLUENCES: usize = 1 << 16;
 
@@ -105,7 +108,8 @@ impl FoldedWeights {
             }
             let width = self.width();
             let place = (w / width).floor();
-            let from_middle = w - (place + 0.5) * width;
+            // Where places are farther apart than bins, its own place is all that a weight has; and none of them is near a ratio.
+            let from_middle = if place.abs() < MOST_PLACES { w - (place + 0.5) * width } else { 0.0 };
             let bin = self.bins.entry(place as i64).or_default();
             bin.count += 1;
             bin.first += from_middle;
@@ -294,6 +298,26 @@ mod tests {
         let (n, sum) = folded.points().fold((0.0, 0.0), |(n, s), (w, c)| (n + c, s + c * w));
         let exact: f64 = weights.iter().sum();
         assert!(n == 40_000.0 && (sum / exact - 1.0).abs() < 1e-12, "{n} {sum} {exact}");
+    }
+
+    /// Weights at which a density all but vanishes: no more of them is left than that they are far out.
+    #[test]
+    fn weights_that_are_far_out_spoil_nothing() {
+        let works = works(40_000, 3);
+        let mut far: Vec<f64> = works[0].0.clone();
+        for (i, w) in [-1e17, -1.7e213, -1e300, f64::MIN].into_iter().enumerate() {
+            far[100 * i] = w;
+        }
+        let plain = log_z(0.0, &[vec![(&far, &works[0].1)]]);
+        let mut folded = FoldedLadder::new(1);
+        folded.fold(&[(&far, &works[0].1)]);
+        assert!(folded.is_sound(1) && folded.pairs[0].0.points().all(|(w, _)| w.is_finite()));
+        let found = log_z_of(0.0, &[LadderWeights { folded: Some(&folded), latest: vec![(&[], &[])] }]);
+        assert!((plain.bar - found.bar).abs() < 1e-4 * plain.standard_error, "{} {}", plain.bar, found.bar);
+        let [a, b] = [&plain, &found].map(|z| z.pairs[0].crooks);
+        assert!((a.crossing - b.crossing).abs() < 1e-3 && (a.slope - b.slope).abs() < 1e-3, "{a:?} {b:?}");
+        let without = log_z(0.0, &[vec![(&works[0].0, &works[0].1)]]).pairs[0].crooks;
+        assert!((a.slope - without.slope).abs() < 1e-2, "{a:?} {without:?}");
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub struct LogZ {
     pub backward: f64,
     /// Mean of the two: the paper's Ẑ.
     pub geometric_mean: f64,
-    /// Σ of Bennett's acceptance ratios.
+    /// Σ of Bennett's acceptance ratios; NaN where those of some pair do not overlap.
     pub bar: f64,
     /// Of `bar`, with autocorrelation and the correlation between pairs.
     pub standard_error: f64,
@@ -172,17 +172,21 @@ fn estimate(pair: usize, ladders: &[LadderWeights]) -> PairEstimate {
     } else {
         (log_mean_exp(&all_forward), log_mean_exp(&all_minus))
     };
+    let bar = bar_of(&forward, &backward);
     PairEstimate {
         forward: forward_mean,
         backward: -backward_mean,
-        bar: bar_of(&forward, &backward),
-        crooks: crooks_of(&forward, &backward),
+        bar,
+        crooks: crooks_of(&forward, &backward, bar.log_ratio),
         alive: if paths == 0 { 1.0 } else { 1.0 - vanished as f64 / paths as f64 },
     }
 }
 
 /// Squared standard error of the sum of Bennett's ratios.
 fn variance(pairs: &[PairEstimate], ladders: &[LadderWeights]) -> f64 {
+    if pairs.iter().any(|p| !p.bar.log_ratio.is_finite()) {
+        return f64::NAN;
+    }
     // Influence of each proposal on the sum of the ratios, ladder by ladder, time by time.
     let influence = |works: &[Works], scale: f64| {
         let mut out = vec![0.0; works.iter().map(|(f, _)| f.len()).max().unwrap_or(0)];
@@ -195,9 +199,6 @@ fn variance(pairs: &[PairEstimate], ladders: &[LadderWeights]) -> f64 {
         let each = ladders.iter().map(|l| influence(&l.latest, 1.0));
         let each = each.map(|s| (s.len() as f64 * slow_variance(&s), s.iter().sum()));
         return within_or_between(each.collect());
-    }
-    if pairs.iter().any(|p| !p.bar.log_ratio.is_finite()) {
-        return f64::NAN;
     }
     let proposals = |l: &LadderWeights| {
         l.folded.map_or(0, |f| f.proposals) + l.latest.iter().map(|(f, _)| f.len()).max().unwrap_or(0) as u64

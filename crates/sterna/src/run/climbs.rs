@@ -50,11 +50,13 @@ const SOUNDINGS: f64 = 0.05;
 const MOST_SOUNDED: usize = 8;
 /// And so many at least within three rounds, by the number of coordinates: a mode so many times narrower than the whole, wherever it lies, is
 /// felt in a share of all directions and distances that falls with the power d. Two thousand come upon one of a thirtieth in two coordinates,
-/// six thousand upon one of a seventh in four; in more than five, no number that a run can afford comes upon a narrow one.
+/// six thousand upon one of a seventh in four; in five, half as many come upon one of a quarter, and as many upon one of a fifth; in more than
+/// five, no number that a run can afford comes upon a narrow one.
 fn least_soundings(dim: usize) -> u64 {
     match dim {
         ..=3 => 512 << dim,
-        4 | 5 => 6144,
+        4 => 6144,
+        5 => 3072,
         _ => 1500,
     }
 }
