@@ -81,7 +81,8 @@ pub(super) fn left_out<'a>(
     let share = weights.iter().sum::<f64>() / count;
     let square: f64 = weights.iter().map(|w| (w - share).powi(2)).sum();
     let error = (square / (count * (count - 1.0))).sqrt();
-    if !(share - SURE * error > LEAST) {
+    let least = share - SURE * error;
+    if least.is_nan() || least <= LEAST {
         return None;
     }
     let stride = draws.clone().count().div_ceil(DRAWS).max(1);

@@ -50,7 +50,8 @@ pub(super) fn log_masses(shares: &[f64], penalty: f64, theta: &mut [f64]) {
             size *= 0.5;
         }
         // Not below it by what counts: also where nothing is a number.
-        if !(before - best > GAIN) {
+        let gain = before - best;
+        if gain.is_nan() || gain <= GAIN {
             break;
         }
     }
