@@ -4,7 +4,8 @@ EVIDENCE = """## Evidence
 
 Likelihoods on a box with a uniform prior, whose evidence is known in closed form or by quadrature (`scripts/compare/densities.py` computes it, the
 library's tests hold themselves against it). `sterna` is told the target and nothing else, and begins from the prior. `sterna fitted`
-begins from normals that are fitted to the posterior (`reference.kind = "fitted"`, what targets of users have whose prior is not told apart): where they fit it well two chains do. An error falls with the root of the cost, so "for an error of
+begins from normals that are fitted to the posterior (`reference.kind = "fitted"`, what targets of users have whose prior is not told apart): where they fit it well two chains do, where they do not,
+as for eggbox, it is worse than the prior, and wrong in one of two runs that ended. An error falls with the root of the cost, so "for an error of
 0.1" is evaluations × (error/0.1)², where the error is the larger of two: what the seeds show against the truth, and what the program says of itself. With one
 seed either may be off by chance; a program that says nothing of its error needs three seeds for that number. Where every program loses a mode it stands, but means nothing.
 Cells that were not measured, or did not end in the time that they had, have a dash; `compare` measures them, hours of it.
