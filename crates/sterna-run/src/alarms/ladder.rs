@@ -115,7 +115,7 @@ pub(super) mod tests {
         let draws = moved(0.6, 0.0);
         // Draws 0 and 1 have one replica, 1 and 2 have two.
         assert_eq!(turn_without_swaps(&[&draws]), Some(0));
-        let time = time_of_moves(&[draws.x.clone()], 0);
+        let time = time_of_moves(std::slice::from_ref(&draws.x), 0);
         assert!((time - 4.0).abs() < 0.4, "{time}");
         // Sides that swaps alone change are never forgotten by moves.
         let sides = moved(0.6, 30.0);
