@@ -2,14 +2,14 @@
 
 from cases import TOLD
 from physical import keeps_sign, of_group, of_posteriors, pooled
-from words import count, for_a_tenth, good, median, number, off, rows_of, table
+from words import count, ended, for_a_tenth, good, median, number, off, rows_of, table
 
 
 def evidence_of(results):
     """Cases with {program: (evaluations, seconds) for an error of 0.1}."""
     found = []
     for case in of_group("evidence"):
-        rows = {p: good(rows_of(results, case, p)) for p in case.programs}
+        rows = {p: ended(rows_of(results, case, p)) for p in case.programs}
         costs = {p: tuple(for_a_tenth(case, r, cost) for cost in ("evaluations", "processor_s")) for p, r in rows.items() if r}
         found.append((case, costs))
     return found

@@ -7,7 +7,7 @@ library's tests hold themselves against it). `sterna` is told the target and not
 begins from normals that are fitted to the posterior (`reference.kind = "fitted"`, what targets of users have whose prior is not told apart): where they fit it well two chains do, where they do not,
 as for eggbox, it is worse than the prior, and wrong in one of two runs that ended. An error falls with the root of the cost, so "for an error of
 0.1" is evaluations × (error/0.1)², where the error is the larger of two: what the seeds show against the truth, and what the program says of itself. With one
-seed either may be off by chance; a program that says nothing of its error needs three seeds for that number. Where every program loses a mode it stands, but means nothing.
+seed either may be off by chance; a program that says nothing of its error needs three seeds for that number, and one of which a run did not end has none. Where every program loses a mode it stands, but means nothing.
 Cells that were not measured, or did not end in the time that they had, have a dash; `compare` measures them, hours of it.
 The spike of spike-slab-10 outweighs its slab in 4·10⁻¹⁰ of the box (`python3 scripts/compare/densities.py`), and neither the density nor its slope tells of it from anywhere else: a run of some 10⁵
 evaluations holds no trace of it that an alarm could be raised by. `sterna told` knows about where to look: its climbs and its anchor begin around x = 0.25.

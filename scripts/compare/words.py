@@ -66,6 +66,11 @@ def for_a_tenth(case, rows, cost):
     return spent * (max(error[0], median(rows, "log_z_error") or 0.0) / 0.1) ** 2
 
 
+def ended(rows):
+    """Runs whose cost means something: all, or none where some did not end."""
+    return rows if len(good(rows)) == len(rows) else []
+
+
 def missing(case, program, rows):
     if program in case.dashes:
         return case.dashes[program]

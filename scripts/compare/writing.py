@@ -11,7 +11,7 @@ import in_short  # noqa: E402
 import physical  # noqa: E402
 import plots  # noqa: E402
 import sections  # noqa: E402
-from words import commands, count, for_a_tenth, good, median, missing, number, off, rows_of, seconds, table  # noqa: E402
+from words import commands, count, ended, for_a_tenth, good, median, missing, number, off, rows_of, seconds, table  # noqa: E402
 
 ALIAS = "alias compare='/tmp/rivals/bin/python scripts/compare/compare.py --sterna target/release/sterna'"
 INTRODUCTION = f"""# Beside what people use
@@ -51,8 +51,8 @@ def evidence(results, case):
         lines.append([
             program, len(fine), number(statistics.mean(row["log_z"] for row in fine)), number(error),
             number(said), "–" if said is None else f"{beyond} of {len(fine)}",
-            count(median(fine, "evaluations")), count(for_a_tenth(case, fine, "evaluations")),
-            f"{seconds(fine)} / {seconds(fine, for_a_tenth(case, fine, 'processor_s'))}", note(case, fine, rows),
+            count(median(fine, "evaluations")), count(for_a_tenth(case, ended(rows), "evaluations")),
+            f"{seconds(fine)} / {seconds(fine, for_a_tenth(case, fine, 'processor_s')) if ended(rows) else '–'}", note(case, fine, rows),
         ])  # fmt: skip
     heads = ["program", "seeds", "log Z, mean", "error (RMS)", "its own error", "beyond 4 of its errors", "evaluations"]
     heads += ["for an error of 0.1", "processor s / for 0.1", "effective draws; modes; what to know"]
@@ -138,7 +138,7 @@ def write(results, docs):
     parts = [INTRODUCTION, in_short.section(results, docs)]
     boxes = [case for case in cases.CASES if case.group == "evidence"]
     costs = {
-        case.name: {p: for_a_tenth(case, good(rows_of(results, case, p)), "evaluations") for p in case.programs}
+        case.name: {p: for_a_tenth(case, ended(rows_of(results, case, p)), "evaluations") for p in case.programs}
         for case in boxes
         if not in_short.all_lose(results, case)
     }
