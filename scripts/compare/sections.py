@@ -43,8 +43,8 @@ another formula for the energy.
 the floor is the mean of that between two sets of 1,000 of the same run: no sampler gets below it but by chance. `sterna wide` is another ladder, of other chains from another
 reference, `sterna affine` has a transport.
 
-Thirteen particles need nothing but the target: some twenty chains, five seconds, and W₂ at the floor (a single one scatters by a third of it). An affine map makes more round trips for
-an evaluation of its own and costs more than it brings. Chains are counted and placed by rejected swaps, since particles that overlap have energies without variance: by slopes of log π, as other targets have it, two seeds of
+Thirteen particles need nothing but the target: some twenty chains, five seconds, and W₂ at the floor (a single one scatters by a third of it). An affine map makes a few more round trips, but each journey
+takes one evaluation more, which costs more than it brings. Chains are counted and placed by rejected swaps, since particles that overlap have energies without variance: by slopes of log π, as other targets have it, two seeds of
 three had some 200 chains and no round trip. Sequential Monte Carlo on that ladder is right as well, with energies from fewer points.
 
 Fifty-five that are drawn as close together as the trap would have them all overlap, and their energies are beyond 10¹². The path here begins three times as wide: then particles are a
@@ -55,7 +55,7 @@ transport: it is the better tool for this one, and where plain moves suffice no 
 
 **Lattices.** Couplings are those in use, at which the correlation length is a quarter of the edge: one phase, and a chain of HMC changes its sign by itself. There a ladder pays its
 chains for little: an effective draw takes fewer evaluations of the coldest chain than HMC takes, but there are 7 to 33 chains. What the ladder gives besides is log Z.
-The program says so itself: the note `idle-ladder` ([alarms.md](alarms.md)) tells how much less moves of the target chain alone would cost. Who wants no log Z, and knows that there is one phase, should use plain HMC.
+Where moves of the target chain alone would cost less than half, the note `idle-ladder` ([alarms.md](alarms.md)) says so. Who wants no log Z, and knows that there is one phase, should use plain HMC.
 Normals fit such a field badly: with `--set reference.kind=fitted` phi4-6 has a barrier of 8.6, where that from independent sites is 2.6.
 The last lattice has two phases (λ = 3.8, chosen so that HMC would keep its sign): there tempering is what finds both. Draws are what is kept: an iteration of sterna, ten
 leapfrogs of `hmc`.

@@ -27,12 +27,12 @@ DOCS = ROOT / "docs"
 # What cells of the zoo leave is looked at once, and too much to be kept.
 KEPT = pathlib.Path(tempfile.gettempdir()) / "sterna-zoo-kept"
 
-SEED = 20261119
+SEED = 20261118
 MUTATIONS, KILLS, SIMULATIONS, ZOO_SEEDS = 10_000_000, 1000, 100, 8
 # Kinds of files that have as many mutations each; pages are made of reports, which takes longer, one after the other.
 KINDS, PAGES = 8, 8000
 # Each so-manieth value of a key.
-EVERY = 6
+EVERY = 7
 SURVEY = """
 import pathlib, sys, tempfile
 import sizes

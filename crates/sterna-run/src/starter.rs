@@ -103,7 +103,7 @@ const BUILT_IN: &str = r#"
 /// What all may have.
 const REST: &str = r#"
 # [accelerator]               # what carries proposals of swaps from chain to chain
-# kind = "auto"  # the default of your own targets; or "none", "affine", "monotone", "flow", "cmcd", "diffusion"
+# kind = "auto"  # the default of own densities; "none", "affine", "monotone", "flow", "cmcd", "diffusion"
 
 # [output]
 # trajectories = false        # true keeps points of all chains

@@ -263,7 +263,7 @@ impl Kind for Auto {
         Some(OF_CLOSED_FORMS)
     }
 
-    /// Once: a later round would count the swaps of the one before as plain ones.
+    /// Once: a choice already follows what it has fitted.
     fn fits(&self, _on_molecule: bool) -> usize {
         1
     }

@@ -114,7 +114,8 @@ impl Evidence<'_> {
         }
         let known = self.results.ess.iter().copied().enumerate().filter(|(_, draws)| !draws.is_nan());
         let (j, draws) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
-        (draws < LOW_ESS).then(|| {
+        // Two estimates of the same number differ by less.
+        (draws < LOW_ESS && 2.0 * draws < by_ranks).then(|| {
             format!(
                 "the draws are worth {} independent ones for the mean of {}, though as many as are asked for by ranks: they seldom go \
                  far out there and then stay for long, and how much lies farther out is hard to tell; quantiles are better known than \

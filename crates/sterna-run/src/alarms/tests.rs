@@ -257,7 +257,11 @@ fn draws_that_are_worth_few_are_told() {
     };
     assert_eq!(of_means(184.0, 409.0), ["low-ess"]);
     assert_eq!(of_means(184.0, 80.0), ["few-draws"]);
-    assert!(of_means(401.0, 409.0).is_empty() && of_means(f64::NAN, 409.0).is_empty());
+    assert!(
+        of_means(401.0, 409.0).is_empty()
+            && of_means(390.0, 409.0).is_empty()
+            && of_means(f64::NAN, 409.0).is_empty()
+    );
     // A coordinate that never moved is worth nothing.
     assert_eq!(codes_looked(f64::NAN, f64::NAN, f64::NAN, f64::NAN), ["few-draws"]);
 }
