@@ -183,13 +183,7 @@ impl Problem {
                 vec![("target.kind", "many-well".into()), ("explorer.step_size", "0.22".into())]
             }
             Self::Dw4 => vec![("target.kind", "dw4".into()), ("explorer.step_size", "0.22".into())],
-            // All of the molecule is heated, as in the paper.
-            Self::Alanine => {
-                vec![
-                    ("target.kind", "alanine-dipeptide".into()),
-                    ("reference.peptide_bonds", "heated".into()),
-                ]
-            }
+            Self::Alanine => vec![("target.kind", "alanine-dipeptide".into())],
         };
         let diffusion = row.method == Method::Diffusion && *self != Self::Gmm;
         if diffusion {
