@@ -207,6 +207,10 @@ impl<T: Target> Target for Attached<T> {
         self.0.has_score()
     }
 
+    fn takes_blocks(&self, rows: usize) -> bool {
+        self.0.takes_blocks(rows)
+    }
+
     fn log_z(&self) -> Option<f64> {
         self.0.log_z()
     }
@@ -226,5 +230,9 @@ impl<T: Target> Target for Kept<T> {
 
     fn has_score(&self) -> bool {
         self.0.has_score()
+    }
+
+    fn takes_blocks(&self, rows: usize) -> bool {
+        self.0.takes_blocks(rows)
     }
 }

@@ -17,7 +17,7 @@ pub use class::{Class, Verdict};
 pub use code::Code;
 pub use explained::Explained;
 pub use mixing::Looked;
-pub(crate) use mixing::{FOR_MOLECULES, few_draws, low_ess, r_hat_beyond_chance};
+pub(crate) use mixing::{FOR_MOLECULES, few_draws, few_for_a_mean, low_ess, r_hat_beyond_chance};
 pub(crate) use moves::wanted_acceptance;
 pub(crate) use swaps::{MOST_ADVISED, barrier};
 pub use truth::exact_draws;

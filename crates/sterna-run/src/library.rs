@@ -140,6 +140,10 @@ impl Target for LibraryTarget {
         self.function.dim()
     }
 
+    fn takes_blocks(&self, rows: usize) -> bool {
+        self.function.takes_blocks(rows)
+    }
+
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
         self.function.evaluate(x, out)
     }

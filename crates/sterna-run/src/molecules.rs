@@ -24,8 +24,10 @@ pub const TABLE_ROWS: [(&str, &str); 7] = [
 ];
 
 /// What the rows of [`TABLE_ROWS`] have in common.
-pub const TABLE_SETTINGS: [(&str, &str); 5] = [
+pub const TABLE_SETTINGS: [(&str, &str); 6] = [
     ("target.kind", "alanine-dipeptide"),
+    // All of the molecule is heated.
+    ("reference.peptide_bonds", "heated"),
     ("chains.count", "4"),
     ("chains.ensembles", "4"),
     ("schedule.criterion", "fixed"),

@@ -275,6 +275,10 @@ type TestFunction = Box<dyn Fn(&[f64], &[f64]) -> f64>;
 fn reversal(forward: &Paths, backward: &Paths, log_ratio: Option<f64>, verdict: &mut Verdict) {
     let centre = log_ratio
         .unwrap_or_else(|| sterna::estimates::bar(&forward.log_weight, &backward.log_weight).log_ratio);
+    if centre.is_nan() {
+        // Sides that do not meet have nothing that could be compared.
+        return;
+    }
     let bounded = |log: f64| log.min(0.0).exp();
     let values = |paths: &Paths, sign: f64, g: &TestFunction| -> Vec<f64> {
         let ends = paths.lower.iter().zip(&paths.upper);

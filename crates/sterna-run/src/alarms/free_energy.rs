@@ -77,10 +77,17 @@ impl Evidence<'_> {
                 z.bar
             ));
         }
-        let allowed = 1.0 + 10.0 * z.standard_error;
         // What is no number agrees with nothing.
-        let is_far = |apart: f64| apart.is_nan() || apart > allowed;
-        (is_far(z.gap()) || is_far((z.bar - z.forward).abs())).then(|| {
+        let is_far = |apart: f64, error: f64| apart.is_nan() || apart > 1.0 + 10.0 * error;
+        // Each leg has sides of its own; what is said of both together has those of the first.
+        let legs = &self.results.legs;
+        let one_sided = match &legs[..] {
+            [_, _] => {
+                legs.iter().any(|l| is_far((l.log_z.bar - l.log_z.forward).abs(), l.log_z.standard_error))
+            }
+            _ => is_far((z.bar - z.forward).abs(), z.standard_error),
+        };
+        (one_sided || is_far(z.gap(), z.standard_error)).then(|| {
             format!(
                 "log Z from forward weights ({:.3}), from backward weights ({:.3}) and from both ({:.3}) disagree: the chains \
                  overlap too little; trust BAR with caution, or use more chains",

@@ -101,29 +101,33 @@ pub(crate) fn low_ess(all: &[Looked]) -> Option<String> {
     })
 }
 
+/// Where draws seldom go far out and then stay there for long, a mean is worth fewer of them than ranks are: `means` has what each
+/// coordinate's is worth.
+pub(crate) fn few_for_a_mean(
+    all: &[Looked],
+    means: &[f64],
+    name_of: &dyn Fn(usize) -> String,
+) -> Option<String> {
+    let (_, by_ranks) = fewest(all)?;
+    let known = means.iter().copied().enumerate().filter(|(_, draws)| !draws.is_nan());
+    let (j, draws) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    // Two estimates of the same number differ by less.
+    (by_ranks >= LOW_ESS && draws < LOW_ESS && 2.0 * draws < by_ranks).then(|| {
+        format!(
+            "the draws are worth {} independent ones for the mean of {}, though as many as are asked for by ranks: they seldom go \
+             far out there and then stay for long, and how much lies farther out is hard to tell; quantiles are better known than \
+             this mean; {LOW_ESS} are asked for (run.until.ess, or more iterations)",
+            draws.floor(),
+            name_of(j)
+        )
+    })
+}
+
 impl Evidence<'_> {
     pub(super) fn low_ess(&self) -> Option<String> {
-        low_ess(&self.looked).or_else(|| self.few_for_a_mean())
-    }
-
-    /// Where draws seldom go far out and then stay there for long, a mean is worth fewer of them than ranks are.
-    fn few_for_a_mean(&self) -> Option<String> {
-        let (_, by_ranks) = fewest(&self.looked)?;
-        if by_ranks < LOW_ESS || !self.features.is_empty() {
-            return None;
-        }
-        let known = self.results.ess.iter().copied().enumerate().filter(|(_, draws)| !draws.is_nan());
-        let (j, draws) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
-        // Two estimates of the same number differ by less.
-        (draws < LOW_ESS && 2.0 * draws < by_ranks).then(|| {
-            format!(
-                "the draws are worth {} independent ones for the mean of {}, though as many as are asked for by ranks: they seldom go \
-                 far out there and then stay for long, and how much lies farther out is hard to tell; quantiles are better known than \
-                 this mean; {LOW_ESS} are asked for (run.until.ess, or more iterations)",
-                draws.floor(),
-                (self.name_of)(j)
-            )
-        })
+        // Coordinates of a molecule that turns as a whole have no mean that anybody asks for.
+        let means = if self.features.is_empty() { &self.results.ess[..] } else { &[] };
+        low_ess(&self.looked).or_else(|| few_for_a_mean(&self.looked, means, self.name_of))
     }
 
     pub(super) fn r_hat(&self) -> Option<String> {

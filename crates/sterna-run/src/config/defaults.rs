@@ -50,6 +50,10 @@ impl Given {
     }
 }
 
+/// Atoms of a molecule whose maps are fitted unasked: those of many more ask for more samples than are collected, and more memory than
+/// there may be.
+const MOST_MAPPED: usize = 300;
+
 impl Config {
     /// The same, with all that follows from the problem.
     pub fn settled(mut self, problem: &Problem) -> Result<Self, JobError> {
@@ -141,10 +145,12 @@ impl Config {
             self.chains.ensembles = Settings::fitted().ensembles;
         }
         self.suit_rounds(6, 400, 100);
-        if open("run", "iterations") && self.run.iterations == usual.run.iterations {
+        let is_open = open("run", "iterations") && self.run.iterations == usual.run.iterations;
+        if is_open && self.run.until.is_empty() {
             self.run.iterations = 10_000;
         }
-        if open("accelerator", "kind") && self.accelerator == usual.accelerator {
+        let is_open = open("accelerator", "kind") && self.accelerator == usual.accelerator;
+        if is_open && molecule.atoms() <= MOST_MAPPED {
             self.accelerator = accelerators::Affine::default().into();
             self.training.rounds = self.training.rounds.or(Some(2));
             self.training.collect = self.training.collect.or(Some(2000));

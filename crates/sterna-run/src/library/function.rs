@@ -84,6 +84,11 @@ impl Target for Function {
         self.dim
     }
 
+    /// It may share rows out by itself: it has them all at once.
+    fn takes_blocks(&self, _rows: usize) -> bool {
+        false
+    }
+
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> sterna::Result<()> {
         let found = if x.dim() == self.dim { out.score.dim() } else { x.dim() };
         if found != self.dim {

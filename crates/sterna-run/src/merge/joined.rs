@@ -2,7 +2,7 @@
 
 use super::Source;
 use super::draws::Joined;
-use crate::alarms::{Alarm, Code, Looked, Verdict, few_draws, low_ess, r_hat_beyond_chance};
+use crate::alarms::{Alarm, Code, Looked, Verdict, few_draws, few_for_a_mean, low_ess, r_hat_beyond_chance};
 use crate::summary::{Quantity, Summary, WorstMixing, number};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -161,15 +161,18 @@ fn alarms(runs: &[Source], members: &[Member], looked: &[Looked], all: &Summary)
             alarms.push(Alarm { code: alarm.code.clone(), message });
         }
     }
+    let (names, means): (Vec<String>, Vec<f64>) =
+        all.parameters.iter().chain(&all.observables).map(|q| (q.name.clone(), q.ess)).unzip();
     let seen = [
         (Code::RHat, r_hat_beyond_chance(looked, "runs, their ladders or halves of these")),
         (Code::FewDraws, few_draws(looked, all.molecule.is_some())),
-        (Code::LowEss, low_ess(looked)),
+        (Code::LowEss, low_ess(looked).or_else(|| few_for_a_mean(looked, &means, &|j| names[j].clone()))),
     ];
     let seen = seen.into_iter().filter_map(|(code, message)| Some(Alarm { code, message: message? }));
     alarms.extend(seen);
     let apart = apart(members, all.log_z.bar);
-    if chi_square(apart, members.len() - 1) < FALSE_ALARM {
+    let known = members.iter().filter(|m| m.log_z.is_finite() && m.log_z_error > 0.0).count();
+    if known > 1 && chi_square(apart, known - 1) < FALSE_ALARM {
         let each = members.iter().map(|m| format!("{:.2} ± {:.2}", m.log_z, m.log_z_error));
         let message = format!(
             "log Z of the runs lie farther apart than their errors let expect: {}; some may have missed a mode: look at their means, \

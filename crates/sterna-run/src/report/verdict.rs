@@ -136,6 +136,8 @@ fn communication(summary: &Summary) -> Sentence {
         (Mood::Bad, "The ladders disagree")
     } else if summary.has(&Code::UnvisitedOptimum) {
         (Mood::Doubtful, "An optimum was never visited")
+    } else if summary.has(&Code::LeftOut) {
+        (Mood::Doubtful, "The chains communicate, but points beside their draws found more mass")
     } else if summary.has(&Code::CutTail) {
         (Mood::Doubtful, "The chains communicate, but the end of a tail was not reached")
     } else if summary.has(&Code::FewRoundTrips) || rate > 0.95 {

@@ -109,7 +109,7 @@ impl Ladders for TurnsRecord {
     }
 
     fn is_sound(&self, copies: usize, chains: usize, _dim: usize) -> bool {
-        self.pairs + 1 == chains
+        chains.checked_sub(1) == Some(self.pairs)
             && self.rejections.len() == 2 * copies * self.pairs
             && self.rejections.iter().all(|series| series.is_sound(MOST))
             && self.iterations < super::MOST_COUNTED
