@@ -79,14 +79,12 @@ impl Evidence<'_> {
         }
         // What is no number agrees with nothing.
         let is_far = |apart: f64, error: f64| apart.is_nan() || apart > 1.0 + 10.0 * error;
-        // Each leg has sides of its own; what is said of both together has those of the first.
-        let legs = &self.results.legs;
-        let one_sided = match &legs[..] {
-            [_, _] => {
-                legs.iter().any(|l| is_far((l.log_z.bar - l.log_z.forward).abs(), l.log_z.standard_error))
-            }
-            _ => is_far((z.bar - z.forward).abs(), z.standard_error),
+        // What is said of two legs together has the sides of the first, which are held against what that one says by itself.
+        let own = match &self.results.legs[..] {
+            [first, _] => &first.log_z,
+            _ => z,
         };
+        let one_sided = is_far((own.bar - own.forward).abs(), own.standard_error);
         (one_sided || is_far(z.gap(), z.standard_error)).then(|| {
             format!(
                 "log Z from forward weights ({:.3}), from backward weights ({:.3}) and from both ({:.3}) disagree: the chains \
