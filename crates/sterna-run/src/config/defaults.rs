@@ -254,6 +254,9 @@ mod tests {
             (usual.run.iterations, usual.training.rounds, usual.training.collect),
             (10_000, Some(2), Some(2000))
         );
+        // Goals have room.
+        let goals = of("[run.until]\ness = 5000");
+        assert_eq!(goals.run.iterations, Config::default().run.iterations);
         let said = of(
             "[explorer]\ntorsion_moves = 0\n[accelerator]\nkind = \"none\"\n[chains]\nensembles = 1\n[run]\niterations = 100000",
         );
