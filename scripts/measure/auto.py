@@ -72,13 +72,16 @@ KINDS = {
     "auto": ["accelerator.kind=auto"],
     "auto, 0.1 ms": ["accelerator.kind=auto", "accelerator.evaluation_cost_s=1e-4"],
     "auto, 1 ms": ["accelerator.kind=auto", "accelerator.evaluation_cost_s=1e-3"],
+    "auto, 10 ms": ["accelerator.kind=auto", "accelerator.evaluation_cost_s=1e-2"],
     "affine": ["accelerator.kind=affine"],
     "affine-full": ["accelerator.kind=affine", "accelerator.covariance=full"],
+    "monotone": ["accelerator.kind=monotone", "training.collect=5000"],
     "scaling": ["accelerator.kind=scaling"],
     # Short trainings: what a run of this length can bear.
     "flow": ["accelerator.kind=flow", "training.steps=1000"],
     "cmcd": ["accelerator.kind=cmcd", "accelerator.steps=1", "training.steps=300"],
     "cmcd, K auto": ["accelerator.kind=cmcd", "accelerator.steps=auto", "training.steps=300"],
+    "diffusion, K auto": ["accelerator.kind=diffusion", "accelerator.steps=auto", "training.steps=1000"],
 }
 # What each seed of a calibration runs.
 CALIBRATED = {

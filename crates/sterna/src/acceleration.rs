@@ -335,10 +335,34 @@ impl FitAtOnce for FitAffine {
 #[derive(Clone, Copy, Debug)]
 pub struct FitMonotone;
 
-impl FitAtOnce for FitMonotone {
-    fn fit(&self, collected: &Collected) -> Result<Arc<dyn Accelerator>> {
+impl FitMonotone {
+    /// The record of maps is the maps themselves: laws take longer to find than to keep.
+    fn made(maps: Monotone) -> Result<Fitted> {
+        let record = postcard::to_allocvec(&maps).map_err(|e| BadState::Unreadable(e.to_string()))?;
+        let accelerator = Arc::new(FlowAccelerator::new(Arc::new(maps)));
+        Ok(Fitted { accelerator, path: None, record: record.into(), report: FitReport::default() })
+    }
+
+    fn read(record: &[u8]) -> Result<Monotone> {
+        let maps: Monotone = postcard::from_bytes(record).map_err(|e| BadState::Unreadable(e.to_string()))?;
+        if maps.is_sound() { Ok(maps) } else { Err(BadState::Contradiction.into()) }
+    }
+}
+
+impl Fit for FitMonotone {
+    fn begin(&self, collected: Arc<Collected>, _earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
         let maps = Monotone::fit(collected.schedule.betas(), &collected.samples)?;
-        Ok(Arc::new(FlowAccelerator::new(Arc::new(maps))))
+        Ok(Box::new(AtOnce(Self::made(maps)?)))
+    }
+
+    fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
+        Self::made(Self::read(record)?)
+    }
+
+    /// The record stays that of the chains it was fitted to, from which others are found.
+    fn rebuild_at(&self, record: &[u8], schedule: &Schedule) -> Result<Option<Fitted>> {
+        let made = Self::made(Self::read(record)?.at(schedule.betas())?)?;
+        Ok(Some(Fitted { record: record.into(), ..made }))
     }
 }
 

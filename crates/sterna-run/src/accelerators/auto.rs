@@ -1,5 +1,5 @@
-//! `kind = "auto"`: the transport that pays, pair by pair, chosen on held-out samples of tuning; a flow is trained as far as that
-//! pays.
+//! `kind = "auto"`: the transport that pays, pair by pair, chosen on held-out samples of tuning; flows and controlled diffusions are
+//! trained as far as that pays.
 
 use super::networks::{Seen, Usual, impossible, particles, size, training};
 use super::{Kind, OF_CLOSED_FORMS, Plan, Planned};
@@ -9,15 +9,24 @@ use crate::problem::Problem;
 use crate::references::{Density, Ground, Hot};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use sterna::acceleration::{Acceleration, Candidate, Choose, Fit, FitAffine, Trainee};
+use sterna::acceleration::{Acceleration, Candidate, Choose, Fit, FitAffine, FitMonotone, Trainee};
 use sterna::path::AnnealingPath;
 use sterna_molecule::{FitConditionalAffine, FitScaling, InternalCoordinates};
 use sterna_neural::{
     CmcdSize, Compute, FlowSize, Hidden, Loss, TrainCmcd, TrainFlow, Training, multiply_adds,
 };
 
-/// Multiply-adds of a second, by which a cost in seconds becomes one in work: the same on any machine.
-const A_SECOND: f64 = 1e9;
+/// Multiply-adds of a second, by which a cost in seconds becomes one in work: the same on any machine. So many a network makes in
+/// journeys of a few rows.
+const A_SECOND: f64 = 5e9;
+
+/// Multiply-adds that an evaluation is worth beside those of the target, with the local move that asks for it: always, and for each
+/// coordinate. A target's own are cheaper than a network's, since vectors of rows share them.
+const OF_A_MOVE: (f64, f64) = (350.0, 12.0);
+const OF_A_TARGET: f64 = 0.3;
+
+/// Those of a journey in closed form, beside what its map takes.
+const OF_A_JOURNEY: f64 = 500.0;
 
 /// Seconds that an evaluation is taken to cost where nothing is known of it: in a library, of a Stan model, and of a function in
 /// Python or Rust.
@@ -25,12 +34,10 @@ const IN_A_LIBRARY: f64 = 1e-5;
 const OF_STAN: f64 = 5e-5;
 const OF_A_PROGRAM: f64 = 1e-4;
 
-/// Steps of a flow's first slice, and samples of each direction in a step.
+/// Steps of a flow's first slice, and in a step samples of each chain, where it learns of these alone, or journeys in each direction.
 const FIRST_STEPS: u64 = 250;
-const FLOW_BATCH: usize = 128;
-
-/// Journeys in each direction of a step that polishes it.
-const POLISHING_BATCH: usize = 64;
+const SAMPLES: usize = 128;
+const JOURNEYS: usize = 256;
 
 /// The same of controlled diffusions, which ask the target.
 const FIRST_OF_DRIFTS: u64 = 150;
@@ -42,8 +49,9 @@ pub(super) const STEPS_TRIED: [usize; 3] = [1, 2, 5];
 /// What is trained where the config does not say.
 const USUAL: Usual = Usual { small: (6, 32), paper: (20, 128), steps: FIRST_STEPS };
 
-/// Multiply-adds of one angle or one logarithm.
-const ELEMENTARY: f64 = 20.0;
+/// Multiply-adds that one coordinate's map takes, an angle or a logarithm among them, and a monotone one, which looks for its place.
+const ELEMENTARY: f64 = 75.0;
+const MONOTONE: f64 = 300.0;
 
 /// Covariances are matched in so many dimensions at most: in more, samples say too little of them.
 pub const MOST_FULL: usize = 200;
@@ -68,39 +76,40 @@ pub struct Auto {
 }
 
 impl Auto {
-    /// A flow that is trained on stored samples alone, and one that goes on from it by journeys between the chains, which ask the target;
-    /// none in one dimension, where affine maps do as much.
-    fn flow(&self, job: &Planned, path: &Arc<dyn AnnealingPath>) -> Result<Vec<Trainee>, JobError> {
+    /// A flow that is trained by journeys between the chains, which ask the target, and one that learns of stored samples alone, where
+    /// journeys are too dear to begin with; none in one dimension, where affine maps do as much.
+    fn flows(&self, job: &Planned, path: &Arc<dyn AnnealingPath>) -> Result<Vec<Trainee>, JobError> {
         if path.dim() < 2 {
             return Ok(Vec::new());
         }
         let (layers, width) = size(job.config, USUAL)?;
         let size = FlowSize::new(layers, Hidden::new(2, width));
         let settings = Training { compute: Compute::Cpu, ..training(job.config, FIRST_STEPS) };
-        let of_samples = Training { loss: Loss::Likelihood, batch: FLOW_BATCH, ..settings.clone() };
-        let of_journeys = Training { loss: of_journeys(settings.loss), batch: POLISHING_BATCH, ..settings };
-        let flow = |settings: Training| -> Result<TrainFlow, JobError> {
-            let flow = TrainFlow::new(path.clone(), job.problem.in_graphs(), size, settings);
-            flow.map(TrainFlow::of_chains).map_err(impossible)
-        };
-        let trainee = |name: &str, number: usize, flow: TrainFlow| -> Result<Trainee, JobError> {
-            let (operations, (step, asked)) = flow.work().map_err(impossible)?;
-            Ok(Trainee {
-                name: name.into(),
-                family: ("flow".into(), number),
-                training: Arc::new(flow),
-                after: number.checked_sub(2),
-                operations,
-                evaluations: 1.0,
-                step: (step, asked as f64),
-                first: FIRST_STEPS,
-            })
-        };
-        let mut trainees = vec![trainee("flow", 1, flow(of_samples)?)?];
-        if job.problem.target.has_score() {
-            trainees.push(trainee("flow, polished", 2, flow(of_journeys)?)?);
+        let flow =
+            |name: &str, instead: Option<usize>, loss: Loss, batch: usize| -> Result<Trainee, JobError> {
+                let settings = Training { loss, batch, ..settings.clone() };
+                let flow = TrainFlow::new(path.clone(), job.problem.in_graphs(), size, settings);
+                let flow = flow.map_err(impossible)?;
+                let (operations, (step, asked)) = flow.work().map_err(impossible)?;
+                Ok(Trainee {
+                    name: name.into(),
+                    family: (name.into(), 1),
+                    training: Arc::new(flow),
+                    instead,
+                    operations,
+                    evaluations: 1.0,
+                    step: (step, asked as f64),
+                    first: FIRST_STEPS,
+                })
+            };
+        let of_samples = |instead| flow("flow, of samples", instead, Loss::Likelihood, SAMPLES);
+        match job.problem.target.has_score() {
+            true => {
+                let of_journeys = flow("flow", None, of_journeys(settings.loss), JOURNEYS)?;
+                Ok(vec![of_journeys, of_samples(Some(0))?])
+            }
+            false => Ok(vec![of_samples(None)?]),
         }
-        Ok(trainees)
     }
 
     /// Controlled diffusions of few steps and more: their training asks for scores, as their journeys do.
@@ -128,7 +137,7 @@ impl Auto {
                 name: format!("cmcd, K = {steps}"),
                 family: ("cmcd".into(), steps),
                 training: Arc::new(fit),
-                after: None,
+                instead: None,
                 operations,
                 evaluations: steps as f64,
                 step: (step, asked as f64),
@@ -161,12 +170,14 @@ impl Auto {
     fn on_density(&self, job: &Planned, density: &Density) -> Result<Plan, JobError> {
         let path: Arc<dyn AnnealingPath> = density.path()?;
         let dim = path.dim() as f64;
-        let affine = |name, full, operations| candidate(name, FitAffine { full }, operations);
-        let mut candidates = vec![affine("affine, diagonal", false, (2.0 + ELEMENTARY) * dim)];
+        let of_coordinates = |each: f64| OF_A_JOURNEY + each * dim;
+        let affine = |name, full, each| candidate(name, FitAffine { full }, of_coordinates(each));
+        let mut candidates = vec![affine("affine, diagonal", false, ELEMENTARY)];
         if path.dim() <= MOST_FULL {
-            candidates.push(affine("affine, full", true, dim * (dim + ELEMENTARY)));
+            candidates.push(affine("affine, full", true, dim + ELEMENTARY));
         }
-        let mut trainees = self.flow(job, &path)?;
+        candidates.push(candidate("monotone", FitMonotone, of_coordinates(MONOTONE)));
+        let mut trainees = self.flows(job, &path)?;
         trainees.extend(self.controlled(job, &path)?);
         density.plan(self.choose(job, path, candidates, trainees)?, 0)
     }
@@ -175,8 +186,8 @@ impl Auto {
         // Refused here rather than after the samples have been collected.
         InternalCoordinates::new(hot.molecule.system()).map_err(|e| JobError::Config(e.to_string()))?;
         let (molecule, temperatures) = (hot.molecule.clone(), hot.path.temperatures());
-        // There and back between positions and internal coordinates, some ten angles or roots for each.
-        let coordinates = 10.0 * ELEMENTARY * hot.path.dim() as f64;
+        // There and back between positions and internal coordinates, some three angles and what they hang on for each.
+        let coordinates = 3.0 * ELEMENTARY * hot.path.dim() as f64;
         let scaling = FitScaling { molecule: molecule.clone(), temperatures };
         let affine = FitConditionalAffine { molecule, temperatures };
         let dim = hot.path.dim() as f64;
@@ -194,7 +205,7 @@ fn of_controls(loss: Loss) -> Loss {
     if loss.is_of_samples() { Loss::Skl } else { loss }
 }
 
-/// That by which a flow is polished: one of journeys, which flows have.
+/// That by which a flow learns of journeys: one that flows have.
 fn of_journeys(loss: Loss) -> Loss {
     if loss == Loss::LogVariance { Loss::Skl } else { of_controls(loss) }
 }
@@ -207,7 +218,11 @@ pub(super) fn worth_of_evaluation(problem: &Problem, cost_s: Option<f64>) -> Res
             Err(JobError::setting("accelerator.evaluation_cost_s", seconds, reason))
         }
         (Some(seconds), _) => Ok(seconds * A_SECOND),
-        (None, Some(graph)) => Ok(multiply_adds(graph.dim(), |x| vec![graph.log_density(x), graph.score(x)])),
+        (None, Some(graph)) => {
+            let (always, each) = OF_A_MOVE;
+            let own = multiply_adds(graph.dim(), |x| vec![graph.log_density(x), graph.score(x)]);
+            Ok(always + each * graph.dim() as f64 + OF_A_TARGET * own)
+        }
         (None, None) => {
             let seconds = match problem.kind {
                 TargetKind::Stan(_) => OF_STAN,

@@ -133,6 +133,8 @@ impl Weighed {
 pub const PLAIN: &str = "plain";
 /// Nothing is tried where even swaps without rejections would bring less, beside the draws of plain ones.
 const WORTH_TRYING: f64 = 1.3;
+/// A mixture that promises less than this, beside plain swaps, is not worth the risk that held-out samples flatter it.
+const LEAD: f64 = 1.1;
 /// Share of the iterations to come in which samples are collected.
 const COLLECTING: f64 = 0.05;
 /// Samples of a chain below which nothing can be fitted and judged.

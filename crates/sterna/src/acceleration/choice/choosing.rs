@@ -3,7 +3,7 @@
 use super::balance::Balance;
 use super::judges::{Judged, Judges};
 use super::slices::{Hope, Slice, hoped};
-use super::{Choice, Choose, PLAIN, Trainee, Weighed};
+use super::{Choice, Choose, LEAD, PLAIN, Trainee, Weighed};
 use crate::acceleration::guarded::finished;
 use crate::acceleration::{Collected, FitReport, Fitted, Fitting};
 use crate::accelerators::Identity;
@@ -12,8 +12,6 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A mixture that promises less than this, beside plain swaps, is not worth the risk that held-out samples flatter it.
-const LEAD: f64 = 1.1;
 /// Share of the evaluations to come that judging all closed forms may take.
 const JUDGING: f64 = 0.02;
 /// Judges of a pair in each direction.
@@ -98,14 +96,12 @@ impl Choosing {
             Some((trainee.family.1, last.judged.odds() / closed[0].odds()))
         };
         let known: Vec<(usize, f64)> = trainees[..number].iter().zip(slices).filter_map(known).collect();
-        let cost = |(number, (trainee, own)): (usize, (&Trainee, &Vec<Slice>))| -> f64 {
-            let before = self.before(number);
-            let hopes = own.iter().enumerate().filter(|(done, _)| Trainee::is_on_hope(*done, before));
-            hopes
-                .map(|(_, slice)| trainee.cost(slice.steps, self.fit.evaluation) + slice.judged.asked as f64)
-                .sum()
+        let cost = |(trainee, own): (&Trainee, &Vec<Slice>)| -> f64 {
+            let of =
+                |slice: &Slice| trainee.cost(slice.steps, self.fit.evaluation) + slice.judged.asked as f64;
+            own.iter().map(of).sum()
         };
-        let spent = trainees.iter().zip(slices).enumerate().map(cost).sum();
+        let spent = trainees.iter().zip(slices).map(cost).sum();
         Hope { share: hoped(&known, *steps), spent }
     }
 
@@ -116,13 +112,15 @@ impl Choosing {
         }
         while let Some(number) = self.notes.slices.len().checked_sub(1) {
             let (trainee, slices) = (self.fit.trainees.get(number)?, &self.notes.slices[number]);
+            let has_learned =
+                |other: usize| self.notes.slices[other].iter().any(|slice| slice.judged.refused.is_none());
+            let wanted = !trainee.instead.is_some_and(has_learned);
             let way = (!slices.is_empty()).then_some(self.notes.closed.len() + number);
             // A closed form that asks once in a journey took as many evaluations to judge.
             let judging = self.notes.closed.iter().map(|judged| judged.asked).max().unwrap_or(0);
             let ways = (&self.balance(), way);
-            let so_far = (&slices[..], self.before(number));
-            if let Some(steps) = trainee.next(so_far, ways, (self.fit.evaluation, judging), self.hope(number))
-            {
+            let costs = (self.fit.evaluation, judging);
+            if let Some(steps) = trainee.next(slices, ways, costs, self.hope(number)).filter(|_| wanted) {
                 return Some(steps);
             }
             self.notes.slices.push(Vec::new());
@@ -134,18 +132,11 @@ impl Choosing {
     fn slice(&self, steps: u64) -> Result<Box<dyn Fitting>> {
         let number = self.notes.slices.len() - 1;
         let fit = self.fit.trainees[number].training.slice(steps)?;
-        let own = self.notes.slices[number].last();
-        let earlier = match own.or_else(|| self.before(number)) {
+        let earlier = match self.notes.slices[number].last() {
             Some(last) => Some(fit.rebuild(&last.record)?),
             None => None,
         };
         fit.begin(self.collected.clone(), earlier.as_ref())
-    }
-
-    /// What another trainee has come to, with which this one begins.
-    fn before(&self, number: usize) -> Option<&Slice> {
-        let slices = self.notes.slices.get(self.fit.trainees[number].after?)?;
-        slices.last().filter(|last| last.judged.refused.is_none())
     }
 
     /// A slice is over: it is judged like all others.

@@ -1,5 +1,6 @@
 //! Training in growing slices: a transport that is worth its training is not known before it has begun.
 
+use super::LEAD;
 use super::balance::Balance;
 use super::judges::Judged;
 use crate::Result;
@@ -25,12 +26,11 @@ pub struct Trainee {
     /// What it is called.
     pub name: String,
     /// Of which kind it is, and its K: what some K have left of rejections says what to hope of others of the kind, which follow them.
-    /// One that goes on from another counts as the K after it.
     pub family: (String, usize),
     /// Trains it.
     pub training: Arc<dyn InSlices>,
-    /// Which of those before it has weights that it begins with, once that one has been trained.
-    pub after: Option<usize>,
+    /// Which of those before it it stands in for: it is not tried where that one has been trained.
+    pub instead: Option<usize>,
     /// Multiply-adds of a journey, the target's left aside, and evaluations of the target that it takes.
     pub operations: f64,
     /// See there.
@@ -67,11 +67,12 @@ const USUAL_PROGRESS: f64 = 0.7;
 const MANY_PAIRS: usize = 10;
 /// So many slices are begun on hope: what they have brought so far may not show yet.
 const PATIENCE: usize = 2;
-/// Share of the evaluations to come that a slice on hope may cost, and all those together that hope has begun.
+/// Share of the evaluations to come that a slice on hope may cost, and all slices together where hope begins one more, or where nothing
+/// pays so far.
 const COST_OF_HOPE: f64 = 0.05;
 const COST_OF_ALL_HOPES: f64 = 0.08;
 
-/// Before a trainee is trained: the share of the odds of rejection that it may leave, and evaluations that hope has cost so far.
+/// Before a trainee is trained: the share of the odds of rejection that it may leave, and evaluations that training has cost so far.
 #[derive(Clone, Copy)]
 pub(super) struct Hope {
     pub share: f64,
@@ -95,17 +96,16 @@ impl Trainee {
         steps as f64 * (self.step.1 + self.step.0 / evaluation)
     }
 
-    /// Whether the next slice after these is begun on hope: what went before in another's training shows as much as one.
-    pub(super) fn is_on_hope(slices: usize, before: Option<&Slice>) -> bool {
-        slices + usize::from(before.is_some()) < PATIENCE
+    /// Whether the next slice after so many is begun on hope.
+    pub(super) fn is_on_hope(slices: usize) -> bool {
+        slices < PATIENCE
     }
 
     /// Steps of the next slice, where what it may save covers what it costs, its judging by so many evaluations among that. It has made
-    /// these slices, and before them began with what another came to; `balance` has all ways so far, of which `way` is this one's, once
-    /// it has been judged.
+    /// these slices; `balance` has all ways so far, of which `way` is this one's, once it has been judged.
     pub(super) fn next(
         &self,
-        (slices, before): (&[Slice], Option<&Slice>),
+        slices: &[Slice],
         (balance, way): (&Balance, Option<usize>),
         (evaluation, judging): (f64, u64),
         hope: Hope,
@@ -114,21 +114,23 @@ impl Trainee {
         let steps = (self.first * balance.ways.len().div_ceil(MANY_PAIRS) as u64) << slices.len().min(40);
         let plain = |pair: usize| balance.ways[pair][0].odds;
         let own = |pair: usize| way.map_or(f64::INFINITY, |way| balance.ways[pair][way].odds);
-        let left = match (slices, before) {
-            ([], _) => hope.share,
-            ([.., before, last], _) | ([last], Some(before)) => progress(&before.judged, &last.judged),
-            ([_], None) => USUAL_PROGRESS,
+        let left = match slices {
+            [] => hope.share,
+            [.., before, last] => progress(&before.judged, &last.judged),
+            [_] => USUAL_PROGRESS,
         };
-        let on_hope = Self::is_on_hope(slices.len(), before);
-        let odds = |pair: usize| match on_hope || slices.is_empty() {
+        let on_hope = Self::is_on_hope(slices.len());
+        let odds = |pair: usize| match on_hope {
             true => (hope.share * plain(pair)).min(left * own(pair)),
             false => left * own(pair),
         };
         let journey = self.evaluations + self.operations / evaluation;
         let saved = balance.bill() - balance.with(odds, journey).bill();
         let cost = self.cost(steps, evaluation) + judging as f64;
-        let bearable = !on_hope
-            || (cost < COST_OF_HOPE * balance.ahead && hope.spent + cost < COST_OF_ALL_HOPES * balance.ahead);
+        // As long as nothing pays that has been found, all of it is hope.
+        let found = balance.gain(&balance.best()) >= LEAD;
+        let bearable = (!on_hope || cost < COST_OF_HOPE * balance.ahead)
+            && ((!on_hope && found) || hope.spent + cost < COST_OF_ALL_HOPES * balance.ahead);
         (saved > cost && bearable).then_some(steps)
     }
 }

@@ -106,7 +106,7 @@ fn trainee(steps: usize, most: f64, evaluations: f64, step: f64) -> Trainee {
         name,
         family,
         training,
-        after: None,
+        instead: None,
         operations: 1.0,
         evaluations,
         step: (0.0, step),
@@ -114,45 +114,18 @@ fn trainee(steps: usize, most: f64, evaluations: f64, step: f64) -> Trainee {
     }
 }
 
-/// Goes on from what another has learned, and from nothing else.
-struct GoesOn(Learner);
-
-impl InSlices for GoesOn {
-    fn slice(&self, steps: u64) -> Result<Arc<dyn Fit>> {
-        Ok(Arc::new(Self(Learner { steps, ..self.0 })))
-    }
-
-    fn on(&self, _: &Arc<dyn AnnealingPath>) -> Arc<dyn InSlices> {
-        Arc::new(Self(self.0))
-    }
-}
-
-impl Fit for GoesOn {
-    fn begin(&self, collected: Arc<Collected>, earlier: Option<&Fitted>) -> Result<Box<dyn Fitting>> {
-        assert!(earlier.is_some(), "it begins with the weights of another");
-        self.0.begin(collected, earlier)
-    }
-
-    fn rebuild(&self, record: &[u8]) -> Result<Fitted> {
-        self.0.rebuild(record)
-    }
-}
-
-fn polished() -> Choose {
-    let polishing = Arc::new(GoesOn(Learner { steps: 0, most: 1.0 }));
-    let more = Trainee { training: polishing, after: Some(0), ..trainee(2, 1.0, 1.0, 1e-2) };
-    among(vec![trainee(1, 0.3, 1.0, 1e-2), more])
-}
-
-/// What one training has come to another goes on from, which learns what the first cannot; and so it does after any stop.
+/// One that stands in for another is tried where that one was not worth beginning, and only there.
 #[test]
-fn a_training_goes_on_from_another() {
-    let mut run = run_of(polished(), settings());
-    run.complete().unwrap();
-    let choice = run.fit_report().unwrap().choice.clone().unwrap();
-    assert!(choice.weighed[1].trained > 0 && choice.weighed[2].trained > 0, "{choice:?}");
-    assert_eq!(choice.of_pair, [2; 4], "{choice:?}");
-    has_the_same_bits_however_it_is_cut(polished, &[2]);
+fn a_stand_in_is_tried_where_the_other_is_too_dear() {
+    for (step, trained) in [(1e-2, 0), (1e6, 1)] {
+        let stand_in = Trainee { instead: Some(0), ..trainee(2, 1.0, 1.0, 1e-2) };
+        let of = || among(vec![trainee(1, 0.3, 1.0, step), stand_in.clone()]);
+        let mut run = run_of(of(), settings());
+        run.complete().unwrap();
+        let choice = run.fit_report().unwrap().choice.clone().unwrap();
+        let found = [1, 2].map(|way| choice.weighed[way].trained > 0);
+        assert_eq!(found, [trained == 0, trained == 1], "{choice:?}");
+    }
 }
 
 fn among(trainees: Vec<Trainee>) -> Choose {
