@@ -1,7 +1,7 @@
 //! The law of one coordinate on one chain: its distribution function on a line that all chains share.
 
 use super::super::smooth::BINS;
-use crate::lanes::one::{exp, ln, ln_1p};
+use crate::lanes::one::{exp, ln, softplus};
 use serde::{Deserialize, Serialize};
 
 /// Part of each law that is spread evenly over its bins: distribution functions rise everywhere.
@@ -77,7 +77,7 @@ impl Law {
     /// Of F = 1/(1 + e^-z).
     fn log_density(&self, x: f64) -> f64 {
         let (z, slope) = self.up(x);
-        ln(slope) - z.abs() - 2.0 * ln_1p(exp(-z.abs()))
+        ln(slope) - z.abs() - 2.0 * softplus(-z.abs())
     }
 
     pub fn is_sound(&self) -> bool {
