@@ -42,6 +42,8 @@ RESULTS = ROOT / "docs" / "comparison" / "results.jsonl"
 # Seeds of each program, if time allows; the page says how many there are.
 SEEDS = {"sterna": 10, "sterna fitted": 10}
 FEW = 3
+# What a distance of energies, or a sign, is to be known by.
+MORE_SEEDS = {("phi4-6", "sterna"): 6, ("lj-13", "sterna"): 10, ("lj-13", "hmc"): 6, ("lj-55", "sterna"): 4, ("lj-55", "hmc"): 4}
 # Cheap ones first, so that a stop leaves whole rows.
 ORDER = ["sterna", "sterna smc", "sterna ais", "dynesty", "nautilus", "ultranest", "blackjax smc", "reddemcee"]
 # A cell that was stopped sooner than this, in seconds, was not given its time.
@@ -62,8 +64,8 @@ def key(case, program, seed):
 def seeds(case, program):
     if case.group == "paper":
         return 2
-    if case.name == "phi4-6" and program == "sterna":
-        return 6
+    if (case.name, program) in MORE_SEEDS:
+        return MORE_SEEDS[case.name, program]
     if case.group in ("lattice", "cluster", "molecule"):
         return 2
     return SEEDS.get(program, FEW)

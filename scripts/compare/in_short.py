@@ -1,8 +1,38 @@
-"""What docs/comparison.md says first: wins and losses, from the rows alone."""
+"""What docs/comparison.md says first: one table of wins and one of losses, from the rows alone."""
+
+import dataclasses
+import statistics
 
 from cases import TOLD
-from physical import keeps_sign, of_group, of_posteriors, pooled
+from physical import keeps_sign, of_group, of_posteriors, pooled, to_a_thousand
 from words import count, ended, for_a_tenth, good, median, number, off, rows_of, table
+
+# What stands for the program: told the target alone, and with the reference that targets without a prior of their own get.
+OURS = ("sterna", "sterna fitted")
+BASELINES = ("sterna ais", "sterna smc")
+# Weights of modes that are off by more are wrong.
+RIGHT_WEIGHTS = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Contest:
+    """What one result costs, ours and the best other's: evaluations, and processor seconds where both are known."""
+
+    case: str
+    result: str
+    ours: str
+    own: tuple
+    other: str
+    theirs: tuple
+    # Beyond the numbers.
+    word: str = ""
+
+    def times(self, k):
+        return self.theirs[k] / self.own[k] if self.own[k] and self.theirs[k] else None
+
+
+def times(x):
+    return "–" if x is None else f"×{count(x)}"
 
 
 def evidence_of(results):
@@ -13,15 +43,6 @@ def evidence_of(results):
         costs = {p: tuple(for_a_tenth(case, r, cost) for cost in ("evaluations", "processor_s")) for p, r in rows.items() if r}
         found.append((case, costs))
     return found
-
-
-# What stands for the program: told the target alone, and with the reference that targets without a prior of their own get.
-OURS = ("sterna", "sterna fitted")
-BASELINES = ("sterna ais", "sterna smc")
-
-
-def times(x):
-    return f"×{count(x)}"
 
 
 def beyond_four(case, rows):
@@ -42,74 +63,8 @@ def told_apart(results, program):
             if wrong:
                 warned = f"{told} of them" if told else "none of them"
                 beyond.append(f"{case.name} in {wrong} of {len(rows)}, and {warned} would have warned a user, whose target does not know its truth")
-    said = f"- {program}: log Z within 4 of its standard errors in {right} of {runs} runs"
+    said = f"- `{program}`: log Z within 4 of its standard errors in {right} of {runs} runs"
     return [said + (f"; not so: {', '.join(beyond)}." if beyond else ".")] if runs else []
-
-
-def of_evidence(results):
-    said = [line for program in OURS for line in told_apart(results, program)]
-    known = [(case, costs) for case, costs in evidence_of(results) if "sterna" in costs and not all_lose(results, case)]
-    tables = []
-    for k, unit in enumerate(("evaluations", "processor seconds")):
-        lines = [[case.name, *beside(costs, k)] for case, costs in known]
-        heads = [f"for an error of 0.1 in log Z, {unit}", *OURS, "best other", *(f"other/{program}" for program in OURS)]
-        tables += [table(heads, lines)] if lines else []
-    return [*said, "", *tables]
-
-
-def beside(costs, k):
-    """What ours cost, the best other's cost, and how many times as much that one is."""
-    ours = [costs[p][k] if p in costs else None for p in OURS]
-    others = {p: c[k] for p, c in costs.items() if not p.startswith("sterna") and c[k]}
-    best = min(others, key=others.get, default=None)
-    named = f"{best} {count(others[best])}" if best else "–"
-    return [*map(count, ours), named, *(times(others[best] / own) if best and own else "–" for own in ours)]
-
-
-def of_posterior(results, docs):
-    said = []
-    for case in of_group("posterior"):
-        ours = good(rows_of(results, case, "sterna"))
-        if not ours:
-            continue
-        worst = {p: max(row["mode_error"] for row in good(rows_of(results, case, p)) or [{"mode_error": 0}]) for p in case.programs}
-        lost = [f"{p} {number(worst[p], 2)}" for p in case.programs if worst[p] > 0.05]
-        each = 1e3 * median(ours, "ess") / median(ours, "evaluations")
-        word = f"- {case.name}: mode weights within {number(worst['sterna'], 3)}, {count(each)} effective draws for 1,000 evaluations"
-        said.append(word + (f"; weights of others off by {', '.join(lost)}." if lost else "."))
-    known, gains = of_posteriors(docs), []
-    for case in of_group("database"):
-        name = case.target["name"]
-        pies = good(rows_of(results, case, "nutpie"))
-        if pies and pies[0]["to_1000"]:
-            gains.append(pies[0]["to_1000"] / known[f"posteriors/{name}/1000/1"]["evaluations"])
-    if gains:
-        gains.sort()
-        said.append(
-            f"- Posteriors of Stan's database: nutpie needs {times(gains[0])} to {times(gains[-1])} as many evaluations to ESS 1,000, {times(gains[len(gains) // 2])} in the "
-            f"median of {len(gains)}; Stan's NUTS stands in [posteriors.md](posteriors.md)."
-        )
-    return said
-
-
-def of_physics(results):
-    said = []
-    for case in of_group("lattice"):
-        ours, theirs = (good(rows_of(results, case, p)) for p in ("sterna", "hmc"))
-        if ours and theirs:
-            own, other = (pooled(rows, "sign M")[2] for rows in (ours, theirs))
-            if keeps_sign(theirs):
-                said.append(f"- {case.name}: no chain of plain HMC changes the sign of M; an effective sign takes {count(own)} evaluations here.")
-            elif own < other:
-                said.append(f"- {case.name}: {times(other / own)} fewer evaluations for an effective sign of M than plain HMC.")
-    for case in of_group("molecule"):
-        ours = {p: good(rows_of(results, case, p)) for p in case.programs}
-        each = {p: sum(r["evaluations"] for r in rows) / sum(r["ess"] for r in rows) for p, rows in ours.items() if rows}
-        other = each.pop("openmm replica exchange", None)
-        if each and other and other == other:
-            best = min(each, key=each.get)
-            said.append(f"- {case.name}: {best} needs {times(other / each[best])} fewer evaluations of forces for an effective draw of C7ax than replica exchange by openmmtools.")
-    return said
 
 
 def all_lose(results, case):
@@ -118,12 +73,94 @@ def all_lose(results, case):
     return bool(rows) and min(row["mode_error"] for row in rows) > 0.2
 
 
-def losses(results, docs):
-    """Where another program was better, a line a case."""
-    said = []
-    own = [[], []]
+def of_evidence(results):
+    found = []
     for case, costs in evidence_of(results):
-        ours, words = costs.get("sterna"), []
+        others = {p: c for p, c in costs.items() if not p.startswith("sterna") and c[0]}
+        if all_lose(results, case) or not others:
+            continue
+        best = min(others, key=lambda p: others[p][0])
+        fastest = min((c[1] for c in others.values() if c[1]), default=None)
+        for ours in OURS:
+            if ours in costs and costs[ours][0]:
+                found.append(Contest(case.name, "log Z to ± 0.1", ours, costs[ours], best, (others[best][0], fastest)))
+    return found
+
+
+def of_posterior(results):
+    found = []
+    for case in of_group("posterior"):
+        rows = {p: good(rows_of(results, case, p)) for p in case.programs}
+        right = {p: r for p, r in rows.items() if r and max(row["mode_error"] for row in r) <= RIGHT_WEIGHTS}
+        each = {p: tuple(median(r, cost) / median(r, "ess") for cost in ("evaluations", "processor_s")) for p, r in right.items()}
+        own = each.pop("sterna", None)
+        if own is None:
+            continue
+        wrong = [f"{p} {number(max(row['mode_error'] for row in r), 2)}" for p, r in rows.items() if r and p not in right]
+        word = f"weights of modes off: {', '.join(wrong)}" if wrong else ""
+        best = min(each, key=lambda p: each[p][0], default="none has the weights of modes right")
+        found.append(Contest(case.name, "an effective draw", "sterna", own, best, each.get(best, (None, None)), word))
+    return found
+
+
+def of_database(results, docs):
+    """Each posterior of Stan's database: to ESS 1,000, where dynesty ends by itself beyond it."""
+    found, known = [], of_posteriors(docs)
+    for case in of_group("database"):
+        own, others = to_a_thousand(results, known, case)
+        others = {p: cost for p, cost in others.items() if cost}
+        if others:
+            best = min(others, key=others.get)
+            found.append(Contest(case.name, "ESS 1,000", "sterna", (own, None), best, (others[best], None)))
+    return found
+
+
+def of_physics(results):
+    found = []
+    for case in of_group("lattice"):
+        ours, theirs = (good(rows_of(results, case, p)) for p in ("sterna", "hmc"))
+        for name, word in (("|M|", "abs M"), ("sign M", "sign M")) if ours and theirs else ():
+            own, other = (pooled(rows, name)[2] for rows in (ours, theirs))
+            stuck = name == "sign M" and keeps_sign(theirs)
+            best = "plain HMC never changes it" if stuck else "plain HMC"
+            found.append(Contest(case.name, f"an effective {word}", "sterna", (own, None), best, (None if stuck else other, None)))
+    for case in of_group("molecule"):
+        rows = {p: good(rows_of(results, case, p)) for p in case.programs}
+        each = {p: tuple(sum(row[c] for row in r) / sum(row["ess"] for row in r) for c in ("evaluations", "processor_s")) for p, r in rows.items() if r}
+        other = each.pop("openmm replica exchange", None)
+        if each and other and other == other:
+            best = min(each, key=lambda p: each[p][0])
+            found.append(Contest(case.name, "an effective draw of C7ax", best, each[best], "openmm replica exchange", other))
+    return found
+
+
+def contests(results, docs):
+    return of_evidence(results) + of_posterior(results) + of_database(results, docs) + of_physics(results)
+
+
+def wins_and_losses(found):
+    """Those in which nobody needs fewer evaluations, and the rest."""
+    lost = [c for c in found if c.times(0) is not None and c.times(0) < 1]
+    return [c for c in found if c not in lost], lost
+
+
+def contest_table(found, more):
+    """`more` says how many times as many evaluations the loser takes: the other, or ours."""
+    lines = []
+    for c in found:
+        ratios = [c.times(k) for k in (0, 1)]
+        if more == "ours":
+            ratios = [r and 1 / r for r in ratios]
+        other = f"{c.other} {count(c.theirs[0])}" if c.theirs[0] else c.other
+        lines.append([c.case, c.result, c.ours, count(c.own[0]), other, times(ratios[0]), times(ratios[1]), c.word])
+    heads = ["case", "to have", "we", "evaluations", "best other, evaluations", "times", "of processor s", "beside"]
+    return table(heads, lines)
+
+
+def plain_words(results):
+    """What no table of costs can say."""
+    said = [line for program in OURS for line in told_apart(results, program)]
+    for case in of_group("evidence"):
         if all_lose(results, case):
             word = f"- {case.name}: no program here, sterna among them, finds the narrow mode; its cost for an error of 0.1 means nothing."
             told = good(rows_of(results, case, TOLD))
@@ -132,45 +169,10 @@ def losses(results, docs):
                 word += f" Told about where it lies, sterna has log Z right in {len(told) - wrong} of {len(told)} runs"
                 word += f"; {warned} of the {wrong} that have not would have warned a user." if wrong else "."
             said.append(word)
-            continue
-        for k, unit in enumerate(("evaluations", "processor seconds")):
-            better = {p: c[k] for p, c in costs.items() if ours and p not in OURS and c[k] and ours[k] and c[k] < ours[k]}
-            own[k] += [case.name] if any(p in BASELINES for p in better) else []
-            named = [f"{p} {count(c)}" for p, c in sorted(better.items(), key=lambda pc: pc[1]) if p not in BASELINES]
-            own_words = [f"{p} {count(costs[p][k])}" for p in OURS if p in costs]
-            words += [f"{unit}: {', '.join([*named, *own_words])}"] if named else []
-        if words:
-            said.append(f"- {case.name}, for an error of 0.1 in log Z, in {'; in '.join(words)}.")
-    for names, unit in zip(own, ("evaluations", "processor seconds"), strict=True):
+    for k, unit in enumerate(("evaluations", "processor seconds")):
+        names = [case.name for case, costs in evidence_of(results) if not all_lose(results, case) and own_baseline_wins(costs, k)]
         if names:
-            said.append(f"- Sterna's own `baseline smc` or `ais`, which raises no alarms, takes fewer {unit} on {', '.join(names)}.")
-    for case in of_group("posterior"):
-        ours = good(rows_of(results, case, "sterna"))
-        for program in case.programs[1:]:
-            rows = good(rows_of(results, case, program))
-            if ours and rows:
-                own, theirs = (median(r, "ess") / median(r, "evaluations") for r in (ours, rows))
-                if theirs > own:
-                    worst = max(row["mode_error"] for row in rows)
-                    said.append(
-                        f"- {case.name}: {program} has {times(theirs / own)} as many effective draws for an evaluation (its mode weights are off by up to {number(worst, 2)})."
-                    )
-    known = of_posteriors(docs)
-    for case in of_group("database"):
-        ours = known[f"posteriors/{case.target['name']}/1000/1"]["evaluations"]
-        rows = [row for row in good(rows_of(results, case, "dynesty")) if row["ess"] >= 1000]
-        if rows and rows[0]["evaluations"] < ours:
-            said.append(f"- {case.name}: dynesty has ESS {count(rows[0]['ess'])} after {count(rows[0]['evaluations'])} evaluations, without gradients; sterna takes {count(ours)} to ESS 1,000.")
-    for case in of_group("lattice"):
-        ours, theirs = (good(rows_of(results, case, p)) for p in ("sterna", "hmc"))
-        words = []
-        for name in ("|M|", "sign M"):
-            if ours and theirs and not (name == "sign M" and keeps_sign(theirs)):
-                own, other = (pooled(rows, name)[2] for rows in (ours, theirs))
-                if other < own:
-                    words.append(f"{times(own / other)} for {name.replace('|M|', 'abs M')}")
-        if words:
-            said.append(f"- {case.name}: plain HMC needs fewer evaluations for an effective draw, {', '.join(words)}.")
+            said.append(f"- Sterna's own `baseline smc` or `ais`, which raises no alarms, takes fewer {unit} than `sterna run` on {', '.join(names)}.")
     for case in of_group("cluster"):
         rows = good(rows_of(results, case, "sterna"))
         if rows and all(row["verdict"] == "unsound" for row in rows):
@@ -178,7 +180,24 @@ def losses(results, docs):
     return said
 
 
+def own_baseline_wins(costs, k):
+    ours = costs.get("sterna", (None, None))[k]
+    return ours and any(costs[p][k] and costs[p][k] < ours for p in BASELINES if p in costs)
+
+
+def in_a_sentence(won, lost):
+    """Numbers of both tables, for those who read no further."""
+    known = [c.times(0) for c in won if c.times(0)]
+    if not known:
+        return ""
+    middle = statistics.median(known)
+    words = f"In {len(won)} of {len(won) + len(lost)} results below nobody takes fewer evaluations than sterna"
+    return f"{words} (where another has the result at all, {times(middle)} as many in the median); in {len(lost)} another program takes fewer.\n"
+
+
 def section(results, docs):
-    wins = of_evidence(results) + of_posterior(results, docs) + of_physics(results)
-    lost = losses(results, docs)
-    return "\n".join(["## In short\n", *wins, "\nWhere others did better:\n", *(lost or ["- nowhere of what was measured."]), ""])
+    won, lost = wins_and_losses(contests(results, docs))
+    parts = ["## In short\n", in_a_sentence(won, lost)]
+    parts += ["Where sterna takes the fewest evaluations, and how many times as many the best other takes:\n", contest_table(won, "theirs")]
+    parts += ["Where another takes fewer, and how many times as many sterna takes:\n", contest_table(lost, "ours") if lost else "Nowhere of what was measured.\n"]
+    return "\n".join([*parts, "What costs do not tell:\n", *plain_words(results), ""])

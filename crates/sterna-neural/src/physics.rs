@@ -1,7 +1,7 @@
 //! Clusters and lattice fields inside a graph: the targets of physics as operations.
 
 use sterna::Target;
-use sterna::targets::{LennardJones, Phi4};
+use sterna::targets::{LennardJones, Phi4, Phi4InModes};
 
 use crate::graph::Value;
 use crate::particles::Particles;
@@ -38,5 +38,21 @@ impl GraphTarget for Phi4 {
         let square = field.square();
         let sites_alone = square * (square * self.coupling() + self.mass_squared());
         (links[0] + links[1] + sites_alone).reshape(1, sites).sum_cols() * -1.0
+    }
+}
+
+impl GraphTarget for Phi4InModes {
+    fn dim(&self) -> usize {
+        Target::dim(self)
+    }
+
+    fn log_density<'g>(&self, x: Value<'g>) -> Value<'g> {
+        let (length, sites, modes) = (self.lattice().length(), Target::dim(self), self.modes());
+        let waves = x.graph().constant(length, modes.waves());
+        let turned = |field: Value<'g>| field.reshape(length, length).matmul(waves).reshape(sites, 1);
+        let transposed: Vec<usize> = (0..sites).map(|site| site % length * length + site / length).collect();
+        // Which edge is which changes no action: the field stays transposed.
+        let field = turned(turned(x * x.graph().constant(sites, modes.widths())).gather(&transposed));
+        self.lattice().log_density(field.reshape(1, sites)) + modes.log_volume()
     }
 }

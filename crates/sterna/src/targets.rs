@@ -6,6 +6,7 @@ pub mod boxed;
 pub mod correlated_normal;
 pub mod dw4;
 pub mod eggbox;
+pub mod free_field;
 pub mod funnel;
 pub mod galaxies;
 pub mod gmm;
@@ -24,6 +25,7 @@ pub use boxed::{Boxed, Likelihood};
 pub use correlated_normal::CorrelatedNormal;
 pub use dw4::Dw4;
 pub use eggbox::Eggbox;
+pub use free_field::FreeField;
 pub use funnel::Funnel;
 pub use galaxies::Galaxies;
 pub use gmm::Gmm;
@@ -32,7 +34,7 @@ pub use log_gamma::LogGamma;
 pub use many_well::ManyWell;
 pub use mrna::Mrna;
 pub use normal::Normal;
-pub use phi4::Phi4;
+pub use phi4::{Phi4, Phi4InModes};
 pub use rosenbrock::Rosenbrock;
 pub use shells::Shells;
 pub use spike_and_slab::SpikeAndSlab;
@@ -57,6 +59,7 @@ mod tests {
             ("lennard-jones-2", Box::new(LennardJones::new(2))),
             ("lennard-jones-4", Box::new(LennardJones::new(4))),
             ("phi4", Box::new(Phi4::new(4, -4.0, 6.975))),
+            ("phi4-in-modes", Box::new(Phi4InModes::new(Phi4::new(5, -4.0, 6.975)))),
             ("mrna", Box::new(Mrna)),
             ("galaxies", Box::new(Galaxies)),
             ("shells", Box::new(Boxed::new(Shells::new(5)))),

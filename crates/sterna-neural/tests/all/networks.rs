@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{check_network, compile, lively, numbers, relative_error};
 use sterna::call::Scratch;
-use sterna::targets::{Banana, Dw4, Funnel, Gmm, LennardJones, ManyWell, Normal, Phi4};
+use sterna::targets::{Banana, Dw4, Funnel, Gmm, LennardJones, ManyWell, Normal, Phi4, Phi4InModes};
 use sterna::transport::{Drift, EnergyModel, Flow, Interval};
 use sterna::{Batch, Evaluation, Target};
 use sterna_neural::{
@@ -119,6 +119,7 @@ fn targets_in_the_graph_agree_with_the_library() {
     check("banana-2", &Banana::new(2));
     check("lennard-jones", &LennardJones::new(4));
     check("phi4", &Phi4::new(4, -4.0, 6.975));
+    check("phi4 in modes", &Phi4InModes::new(Phi4::new(5, -4.0, 6.975)));
 }
 
 #[test]
@@ -137,6 +138,7 @@ fn derivatives_of_targets() {
     check("funnel", &Funnel::new(3));
     check("banana", &Banana::new(3));
     check("phi4", &Phi4::new(3, -1.0, 0.5));
+    check("phi4 in modes", &Phi4InModes::new(Phi4::new(3, -1.0, 0.5)));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use super::{About, Kind};
 use crate::error::JobError;
-use crate::problem::{Parameter, Problem};
+use crate::problem::{Constrain, Parameter, Problem};
 use serde::{Deserialize, Serialize};
 use sterna::paths::Reference;
+use sterna::targets::Phi4InModes;
 
 const POSSIBLE: &str = "length², a square of 3 or more";
 const LENGTH: usize = 6;
@@ -12,8 +13,6 @@ const MOST_LENGTH: usize = 256;
 const MASS_SQUARED: f64 = -4.0;
 /// Couplings in use at m² = −4, by the length of an edge: the correlation length is a quarter of it.
 const COUPLINGS: [(usize, f64); 5] = [(6, 6.975), (12, 5.276), (20, 4.807), (32, 4.572), (64, 4.398)];
-/// Standard deviation of a site where the path begins.
-const FREE_WIDTH: f64 = 0.5;
 /// What bounds a number that is not about 1.
 const MOST: f64 = 1e6;
 
@@ -45,20 +44,32 @@ impl Kind for Phi4 {
         About { possible: POSSIBLE, about: "a field on a periodic square lattice, of either sign" }
     }
 
-    /// Its path begins at independent sites, as wide as those of the usual couplings.
+    /// Sampled in the modes of the free field that comes nearest, where its path begins; values are those of sites.
     fn problem(&self) -> Result<Problem, JobError> {
         let lattice = self.lattice()?;
         let length = lattice.length();
-        let sites = length * length;
-        let problem = Problem {
-            prior: Some(Reference::normal(vec![0.0; sites], vec![FREE_WIDTH; sites])),
-            ..Problem::recorded(lattice).named([Parameter::array("phi", [length, length])])
-        };
+        let in_modes = Phi4InModes::new(lattice);
+        let prior = Some(Reference::standard_normal(length * length));
+        let problem = Problem { prior, ..Problem::recorded(in_modes.clone()) };
+        let problem = problem.with_values(Sites(in_modes), [Parameter::array("phi", [length, length])]);
         let energy = move |field: &[f64]| lattice.action_per_site(field);
         let magnetisation = move |field: &[f64]| lattice.magnetisation(field);
-        let problem = problem.observe("magnetisation", magnetisation).observe("energy", energy);
         let size = move |field: &[f64]| lattice.magnetisation(field).abs();
+        let problem = problem.observe("magnetisation", magnetisation).observe("energy", energy);
         Ok(problem.observe("absolute_magnetisation", size))
+    }
+}
+
+/// The field of modes.
+struct Sites(Phi4InModes);
+
+impl Constrain for Sites {
+    fn values(&self) -> usize {
+        self.0.modes().sites()
+    }
+
+    fn constrain(&self, point: &[f64], values: &mut [f64]) {
+        self.0.field(point, values);
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! S = Σₓ φ(−Δ)φ + m²φ² + λφ⁴ with (−Δφ)ₓ = 4φₓ − Σ of its four neighbours, so that Σ φ(−Δ)φ = Σ over links of (φₓ − φᵧ)²; log π̃ = −S.
 
+use super::FreeField;
 use crate::{Batch, Evaluation, Result, Target};
+use std::cell::Cell;
 
 /// A field on L × L sites, row by row.
 ///
@@ -91,6 +93,68 @@ impl Target for Phi4 {
         for i in 0..x.rows() {
             out.log_density[i] = -self.row(x.row(i), out.score.row_mut(i));
         }
+        Ok(())
+    }
+}
+
+/// The same theory in the modes of the free field that comes nearest, z: the same log Z, and N(0, I) is where a path may begin.
+///
+/// ```
+/// use sterna::{Target, targets::{Phi4, Phi4InModes}};
+/// let lattice = Phi4InModes::new(Phi4::new(6, -4.0, 6.975));
+/// assert_eq!(lattice.dim(), 36);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Phi4InModes {
+    lattice: Phi4,
+    modes: FreeField,
+}
+
+thread_local! {
+    /// A field, the slopes of its action, and what a change between modes and sites needs.
+    static WORK: Cell<(Vec<f64>, Vec<f64>, [Vec<f64>; 2])> = Cell::default();
+}
+
+impl Phi4InModes {
+    /// A theory, whose modes follow from it.
+    pub fn new(lattice: Phi4) -> Self {
+        Self { lattice, modes: FreeField::nearest(&lattice) }
+    }
+
+    /// The theory in its sites.
+    pub fn lattice(&self) -> &Phi4 {
+        &self.lattice
+    }
+
+    /// What its coordinates are.
+    pub fn modes(&self) -> &FreeField {
+        &self.modes
+    }
+
+    /// The field at a point.
+    pub fn field(&self, point: &[f64], field: &mut [f64]) {
+        let (sites, slopes, mut work) = WORK.take();
+        self.modes.field(point, field, &mut work);
+        WORK.set((sites, slopes, work));
+    }
+}
+
+impl Target for Phi4InModes {
+    fn dim(&self) -> usize {
+        self.modes.sites()
+    }
+
+    fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
+        let (mut field, mut slopes, mut work) = WORK.take();
+        field.resize(self.dim(), 0.0);
+        slopes.resize(self.dim(), 0.0);
+        for i in 0..x.rows() {
+            self.modes.field(x.row(i), &mut field, &mut work);
+            let action = self.lattice.row(&field, &mut slopes);
+            self.modes.pull_back(&slopes, out.score.row_mut(i), &mut work);
+            out.log_density[i] = self.modes.log_volume() - action;
+        }
+        WORK.set((field, slopes, work));
         Ok(())
     }
 }
