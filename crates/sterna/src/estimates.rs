@@ -6,6 +6,7 @@ mod blocks;
 mod coverage;
 mod crooks;
 mod folded;
+mod fourier;
 mod log_z;
 mod mixing;
 mod ranks;

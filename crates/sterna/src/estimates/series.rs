@@ -1,30 +1,7 @@
 //! Averages of correlated series: autocovariances, errors, effective sample size.
 
+use super::fourier::autocovariance;
 use crate::lanes::one::ln;
-use rustfft::{FftPlanner, num_complex::Complex};
-use std::cell::RefCell;
-
-/// Autocovariances at all lags, divided by n (biased, hence positive definite), by FFT.
-fn autocovariance(series: &[f64]) -> Vec<f64> {
-    let n = series.len();
-    let mean = series.iter().sum::<f64>() / n as f64;
-    let size = (2 * n).next_power_of_two();
-    let mut buffer: Vec<Complex<f64>> = series.iter().map(|x| Complex::new(x - mean, 0.0)).collect();
-    buffer.resize(size, Complex::default());
-    // Plans cost more than transforms and are asked for again and again.
-    thread_local! {
-        static PLANNER: RefCell<FftPlanner<f64>> = RefCell::new(FftPlanner::new());
-    }
-    let transform = PLANNER.with_borrow_mut(|planner| planner.plan_fft_forward(size));
-    let mut scratch = vec![Complex::default(); transform.get_inplace_scratch_len()];
-    transform.process_with_scratch(&mut buffer, &mut scratch);
-    for c in &mut buffer {
-        *c = Complex::new(c.norm_sqr(), 0.0);
-    }
-    // A power spectrum is even: transforming it forward again is the inverse up to size.
-    transform.process_with_scratch(&mut buffer, &mut scratch);
-    buffer[..n].iter().map(|c| c.re / (size as f64 * n as f64)).collect()
-}
 
 /// Autocorrelations at lags 0, 1, … below `lags`, and below the length of the series; none where it does not vary.
 ///
