@@ -255,7 +255,7 @@ fn draws(summary: &Summary) -> Option<Remedy> {
     let first = alarms.iter().find(|code| summary.has(code))?;
     // As many more as are asked for: draws grow with the time, where they are those of the right law.
     let fewest = summary.mixing.as_ref().map_or(f64::NAN, |worst| worst.ess_bulk.min(worst.ess_tail));
-    if *first == Code::LowEss && fewest >= 100.0 && fewest < LOW_ESS {
+    if *first == Code::LowEss && (100.0..LOW_ESS).contains(&fewest) {
         let times = significant(LOW_ESS / fewest, 2);
         let detail =
             format!("Some {times} times as long brings the {LOW_ESS} that quantiles and errors want.");
