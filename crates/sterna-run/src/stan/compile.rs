@@ -34,8 +34,8 @@ pub fn compiled(source: &Path, bridgestan: Option<&Path>) -> Result<PathBuf, Str
     }
     let Some(folder) = bridgestan.or(FOLDER.get().map(PathBuf::as_path)) else {
         return Err(format!(
-            "this is a model's source, and no BridgeStan is known to compile it: give its folder as target.bridgestan or in the \
-             environment as BRIDGESTAN, or compile it elsewhere, in Python by bridgestan.compile_model({:?}, \
+            "this is a model's source, and no BridgeStan is known to compile it: `pip install bridgestan` and import it once in Python, \
+             or give its folder as target.bridgestan or in the environment as BRIDGESTAN, or compile the model elsewhere, in Python by bridgestan.compile_model({:?}, \
              make_args=[\"STAN_THREADS=true\"]), and give target.model = \"{name}_model.so\"",
             source.display().to_string()
         ));

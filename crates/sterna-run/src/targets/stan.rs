@@ -90,7 +90,7 @@ impl Kind for Stan {
     fn problem(&self) -> Result<Problem, JobError> {
         let Some(path) = &self.model else {
             return Err(JobError::Config(
-                "target.kind = \"stan\" needs target.model, the shared library that BridgeStan makes of a model".into(),
+                "target.kind = \"stan\" needs target.model: a model's source (.stan), or the library that BridgeStan made of it".into(),
             ));
         };
         let library = match compile::is_source(path) {

@@ -53,7 +53,8 @@ fn transform(series: &[f64]) -> Complexes {
         let z = dispatch(Stages { from: packed, to: Complexes::zeros(half), turns, stride: 2 * stride });
         let mut out = Complexes::zeros(half + 1);
         for k in 0..=half {
-            let (a, b) = (k % half, (half - k) % half);
+            // The remainder by a power of two.
+            let (a, b) = (k & (half - 1), (half - k) & (half - 1));
             // Of the even places, and of the odd ones.
             let (even_re, even_im) = (0.5 * (z.re[a] + z.re[b]), 0.5 * (z.im[a] - z.im[b]));
             let (odd_re, odd_im) = (0.5 * (z.im[a] + z.im[b]), 0.5 * (z.re[b] - z.re[a]));
@@ -132,29 +133,30 @@ impl Kernel for Stages<'_> {
             let half = points / 2;
             for p in 0..half {
                 let (cos, sin) = turns.at(p * beside * stride);
-                let (a, b, end) = (beside * p, beside * (p + half), 2 * beside * p);
+                let (a, b) = (beside * p..beside * (p + 1), beside * (p + half)..beside * (p + half + 1));
+                let (a_re, a_im, b_re, b_im) =
+                    (&from.re[a.clone()], &from.im[a], &from.re[b.clone()], &from.im[b]);
+                let both = 2 * beside * p..2 * beside * (p + 1);
+                let (sum_re, turned_re) = to.re[both.clone()].split_at_mut(beside);
+                let (sum_im, turned_im) = to.im[both].split_at_mut(beside);
                 if beside < WIDTH {
                     for q in 0..beside {
-                        let (re, im) = (from.re[a + q] - from.re[b + q], from.im[a + q] - from.im[b + q]);
-                        to.re[end + q] = from.re[a + q] + from.re[b + q];
-                        to.im[end + q] = from.im[a + q] + from.im[b + q];
-                        to.re[end + beside + q] = re * cos + im * sin;
-                        to.im[end + beside + q] = im * cos - re * sin;
+                        let (re, im) = (a_re[q] - b_re[q], a_im[q] - b_im[q]);
+                        (sum_re[q], sum_im[q]) = (a_re[q] + b_re[q], a_im[q] + b_im[q]);
+                        (turned_re[q], turned_im[q]) = (re * cos + im * sin, im * cos - re * sin);
                     }
                     continue;
                 }
                 let (cos, sin) = (L::splat(cos), L::splat(sin));
-                let take = |all: &[f64], at: usize| L::load_some(&all[at..at + WIDTH]);
-                for q in (0..beside).step_by(WIDTH) {
-                    let (a_re, a_im) = (take(&from.re, a + q), take(&from.im, a + q));
-                    let (b_re, b_im) = (take(&from.re, b + q), take(&from.im, b + q));
+                for_each_chunk!(beside, |chunk| {
+                    let take = |all: &[f64]| L::load_some(&all[chunk.clone()]);
+                    let (a_re, a_im, b_re, b_im) = (take(a_re), take(a_im), take(b_re), take(b_im));
                     let (re, im) = (a_re - b_re, a_im - b_im);
-                    let put = |all: &mut [f64], at: usize, x: L| x.store_some(&mut all[at..at + WIDTH]);
-                    put(&mut to.re, end + q, a_re + b_re);
-                    put(&mut to.im, end + q, a_im + b_im);
-                    put(&mut to.re, end + beside + q, re * cos + im * sin);
-                    put(&mut to.im, end + beside + q, im * cos - re * sin);
-                }
+                    (a_re + b_re).store_some(&mut sum_re[chunk.clone()]);
+                    (a_im + b_im).store_some(&mut sum_im[chunk.clone()]);
+                    (re * cos + im * sin).store_some(&mut turned_re[chunk.clone()]);
+                    (im * cos - re * sin).store_some(&mut turned_im[chunk]);
+                });
             }
             swap(&mut from, &mut to);
             (points, beside) = (half, 2 * beside);
