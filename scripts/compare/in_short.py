@@ -118,12 +118,13 @@ def of_database(results, docs):
 def of_physics(results):
     found = []
     for case in of_group("lattice"):
-        ours, theirs = (good(rows_of(results, case, p)) for p in ("sterna", "hmc"))
-        for name, word in (("|M|", "abs M"), ("sign M", "sign M")) if ours and theirs else ():
-            own, other = (pooled(rows, name)[2] for rows in (ours, theirs))
-            stuck = name == "sign M" and keeps_sign(theirs)
-            best = "plain HMC never changes it" if stuck else "plain HMC"
-            found.append(Contest(case.name, f"an effective {word}", "sterna", (own, None), best, (None if stuck else other, None)))
+        rows = {p: good(rows_of(results, case, p)) for p in case.programs}
+        for name, word in (("|M|", "abs M"), ("sign M", "sign M")):
+            each = {p: pooled(r, name)[2] for p, r in rows.items() if r and not (name == "sign M" and keeps_sign(r))}
+            own = each.pop("sterna", None)
+            if own and len(rows["hmc"]):
+                best = min(each, key=each.get, default="plain HMC never changes it")
+                found.append(Contest(case.name, f"an effective {word}", "sterna", (own, None), best, (each.get(best), None)))
     for case in of_group("molecule"):
         rows = {p: good(rows_of(results, case, p)) for p in case.programs}
         each = {p: tuple(sum(row[c] for row in r) / sum(row["ess"] for row in r) for c in ("evaluations", "processor_s")) for p, r in rows.items() if r}

@@ -36,7 +36,7 @@ def pooled(rows, name):
 
 def keeps_sign(rows):
     """Fewer effective signs than there are chains side by side: none has changed."""
-    return all(row["program"] == "hmc" and row["observables"]["sign M"]["ess"] < CHAINS for row in rows)
+    return all(row["program"].startswith("hmc") and row["observables"]["sign M"]["ess"] < CHAINS for row in rows)
 
 
 def lattices(results):
