@@ -138,11 +138,12 @@ def phi4(length, coupling, mass_squared=-4.0):
 
 def phi4_modes(length, coupling, mass_squared=-4.0):
     """Fields of the modes that the program samples, slopes by modes of slopes by sites, and log |∂field/∂modes|: by Fourier transforms, and its gap
-    equation by fixed points."""
+    equation by SciPy."""
+    from scipy import optimize
+
     edge = 2 - 2 * np.cos(2 * np.pi * np.arange(length) / length)
-    waves, mu = 2 * (edge[:, None] + edge), 10.0
-    for _ in range(2000):
-        mu = 0.5 * mu + 0.5 * max(2 * mass_squared + 12 * coupling * (1 / (waves + mu)).mean(), 1e-9)
+    waves = 2 * (edge[:, None] + edge)
+    mu = optimize.brentq(lambda mu: mu - 2 * mass_squared - 12 * coupling * (1 / (waves + mu)).mean(), 1e-9, 1e3, xtol=1e-14)
     widths = (waves + mu) ** -0.5
 
     def along(x, axis):
