@@ -110,9 +110,17 @@ pub struct Phi4InModes {
     modes: FreeField,
 }
 
+/// What an evaluation needs.
+#[derive(Default)]
+struct Work {
+    field: Vec<f64>,
+    slopes: Vec<f64>,
+    /// Of a change between modes and sites.
+    turning: [Vec<f64>; 2],
+}
+
 thread_local! {
-    /// A field, the slopes of its action, and what a change between modes and sites needs.
-    static WORK: Cell<(Vec<f64>, Vec<f64>, [Vec<f64>; 2])> = Cell::default();
+    static WORK: Cell<Work> = Cell::default();
 }
 
 impl Phi4InModes {
@@ -133,9 +141,9 @@ impl Phi4InModes {
 
     /// The field at a point.
     pub fn field(&self, point: &[f64], field: &mut [f64]) {
-        let (sites, slopes, mut work) = WORK.take();
-        self.modes.field(point, field, &mut work);
-        WORK.set((sites, slopes, work));
+        let mut work = WORK.take();
+        self.modes.field(point, field, &mut work.turning);
+        WORK.set(work);
     }
 }
 
@@ -145,16 +153,17 @@ impl Target for Phi4InModes {
     }
 
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
-        let (mut field, mut slopes, mut work) = WORK.take();
+        let mut work = WORK.take();
+        let Work { field, slopes, turning } = &mut work;
         field.resize(self.dim(), 0.0);
         slopes.resize(self.dim(), 0.0);
         for i in 0..x.rows() {
-            self.modes.field(x.row(i), &mut field, &mut work);
-            let action = self.lattice.row(&field, &mut slopes);
-            self.modes.pull_back(&slopes, out.score.row_mut(i), &mut work);
+            self.modes.field(x.row(i), field, turning);
+            let action = self.lattice.row(field, slopes);
+            self.modes.pull_back(slopes, out.score.row_mut(i), turning);
             out.log_density[i] = self.modes.log_volume() - action;
         }
-        WORK.set((field, slopes, work));
+        WORK.set(work);
         Ok(())
     }
 }
