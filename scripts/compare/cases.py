@@ -144,7 +144,7 @@ CASES += [
         length**2,
         {"kind": "phi4", "length": length} | ({"coupling": coupling} if coupling else {}),
         of.phi4(length, coupling or of.numbers_of_couplings()[length]),
-        programs=("sterna", "hmc"),
+        programs=("sterna", "hmc", "hmc in modes"),
         settings=(f"run.until.ess={LATTICE_DRAWS[length]}", "run.memory_gib=32"),
     )
     for name, (length, coupling) in LATTICES.items()

@@ -137,21 +137,29 @@ def phi4(length, coupling, mass_squared=-4.0):
 
 
 def phi4_modes(length, coupling, mass_squared=-4.0):
-    """Fields of the modes that the program samples, and log |∂field/∂modes|: by Fourier transforms, and its gap equation by fixed points."""
+    """Fields of the modes that the program samples, slopes by modes of slopes by sites, and log |∂field/∂modes|: by Fourier transforms, and its gap
+    equation by SciPy."""
+    from scipy import optimize
+
     edge = 2 - 2 * np.cos(2 * np.pi * np.arange(length) / length)
-    waves, mu = 2 * (edge[:, None] + edge), 10.0
-    for _ in range(2000):
-        mu = 0.5 * mu + 0.5 * max(2 * mass_squared + 12 * coupling * (1 / (waves + mu)).mean(), 1e-9)
+    waves = 2 * (edge[:, None] + edge)
+    mu = optimize.brentq(lambda mu: mu - 2 * mass_squared - 12 * coupling * (1 / (waves + mu)).mean(), 1e-9, 1e3, xtol=1e-14)
     widths = (waves + mu) ** -0.5
 
     def along(x, axis):
         turned = np.fft.fft(x, axis=axis, norm="ortho")
         return turned.real - turned.imag
 
-    def field(modes):
-        return along(along(modes.reshape(-1, length, length) * widths, 1), 2).reshape(modes.shape)
+    def turned(x):
+        return along(along(x, 1), 2)
 
-    return field, np.log(widths).sum()
+    def field(modes):
+        return turned(modes.reshape(-1, length, length) * widths).reshape(modes.shape)
+
+    def slopes(of_sites):
+        return (turned(of_sites.reshape(-1, length, length)) * widths).reshape(of_sites.shape)
+
+    return field, slopes, np.log(widths).sum()
 
 
 def phi4_score(field, coupling, mass_squared=-4.0):

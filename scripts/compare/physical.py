@@ -15,6 +15,10 @@ PUBLISHED = {
     "lj-13": "ASBS 1.99, PDNS 1.01, Flow Sampling 0.97; plain MCMC 0.52",
     "lj-55": "iDEM 93.5, AS 30.8, ASBS 28.1, PDNS 21.97, Flow Sampling 21.3; plain MCMC 0.87",
 }
+# Seeds that are told one by one.
+FEW = 3
+# Means that are farther off, in standard deviations, are wrong.
+WRONG_MEAN = 0.1
 # Whose energies stand for the truth: another program's, which knows nothing of ladders.
 TRUTH = "hmc"
 
@@ -36,7 +40,7 @@ def pooled(rows, name):
 
 def keeps_sign(rows):
     """Fewer effective signs than there are chains side by side: none has changed."""
-    return all(row["program"] == "hmc" and row["observables"]["sign M"]["ess"] < CHAINS for row in rows)
+    return all(row["program"].startswith("hmc") and row["observables"]["sign M"]["ess"] < CHAINS for row in rows)
 
 
 def lattices(results):
@@ -69,13 +73,20 @@ def lattices(results):
 def told(rows):
     words = []
     known = [row for row in rows if "log_z" in row]
+    trips = [row["round_trips"] for row in rows if "round_trips" in row]
+    verdicts = [row["verdict"] for row in rows if "verdict" in row]
+    if len(known) > FEW:
+        spread = [row["log_z"] for row in known]
+        words.append(f"log Z {number(statistics.mean(spread), 2)}, seeds scatter by {number(statistics.stdev(spread), 2)}")
+        words += [f"round trips {count(min(trips))} to {count(max(trips))}"] if trips else []
+        words += [", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in sorted(set(verdicts)))] if verdicts else []
+        return "; ".join(words)
     if known:
         words.append("log Z " + ", ".join(f"{number(row['log_z'], 2)} ± {number(row['log_z_error'], 2)}" for row in known))
-    trips = [row["round_trips"] for row in rows if "round_trips" in row]
     if trips:
         words.append("round trips " + ", ".join(map(count, trips)))
-    if "verdict" in rows[0]:
-        words.append(", ".join(row["verdict"] for row in rows))
+    if verdicts:
+        words.append(", ".join(verdicts))
     return "; ".join(words)
 
 
@@ -154,7 +165,7 @@ def to_a_thousand(results, known, case):
     for program in ("nutpie", "dynesty"):
         rows = good(rows_of(results, case, program))
         enough = [row.get("to_1000") if program == "nutpie" else row["evaluations"] if row["ess"] >= 1000 else None for row in rows]
-        right = rows and all(row["mean_off"] <= 0.1 for row in rows)
+        right = rows and all(row["mean_off"] <= WRONG_MEAN for row in rows)
         others[program] = statistics.median(enough) if right and all(enough) else None
     return own, others
 

@@ -43,9 +43,12 @@ def of_lattice(field, evaluations):
     return row
 
 
+def coupling_of(case):
+    return case.target.get("coupling", densities.numbers_of_couplings()[case.target["length"]])
+
+
 def lattice_model(case):
-    length = case.target["length"]
-    coupling = case.target.get("coupling", densities.numbers_of_couplings()[length])
+    length, coupling = case.target["length"], coupling_of(case)
 
     def score(x):
         return densities.phi4_score(x.reshape(-1, length, length), coupling).reshape(x.shape)
@@ -54,6 +57,13 @@ def lattice_model(case):
         return case.log_likelihood(np, x)
 
     return log_density, score
+
+
+def in_modes(case):
+    """The same for modes of the free field that comes nearest; fields of modes."""
+    log_density, score = lattice_model(case)
+    field, slopes, _ = densities.phi4_modes(case.target["length"], coupling_of(case))
+    return (lambda z: log_density(field(z))), (lambda z: slopes(score(field(z)))), field
 
 
 def cluster_model(case):
@@ -77,10 +87,10 @@ def start(case, rng):
     return (grid[near] + 0.01 * rng.normal(size=(CHAINS, n, 3))).reshape(CHAINS, -1)
 
 
-def hmc(case, seed, draws=None):
+def hmc(case, seed, draws=None, modes=False):
     """Draws, and what they are worth."""
     rng = np.random.default_rng(seed)
-    log_density, score = lattice_model(case) if case.group == "lattice" else cluster_model(case)
+    log_density, score, *field = in_modes(case) if modes else lattice_model(case) if case.group == "lattice" else cluster_model(case)
     draws = draws or (2000 if case.group == "lattice" else 600)
     x, step, kept, accepted_so_far = start(case, rng), 0.02, [], []
     here, slope = log_density(x), score(x)
@@ -101,7 +111,7 @@ def hmc(case, seed, draws=None):
         if t < BURN_IN:
             step *= np.exp(0.1 * (np.minimum(1, np.exp(np.minimum(log_ratio, 0))).mean() - 0.8))
         else:
-            kept.append(x.copy())
+            kept.append(field[0](x) if modes else x.copy())
             accepted_so_far.append(accepted.mean())
     x = np.stack(kept, axis=1)
     evaluations = CHAINS * LEAPFROGS * (BURN_IN + draws)

@@ -4,7 +4,7 @@ import math
 
 from charts import LEFT, ROW, TOP, WIDTH, dot, drawing, line, text
 
-COLOURS = ["#0b6e99", "#5aa9c9", "#9fcfe0", "#c2571a", "#7a4fa3", "#3f8f4f", "#b8860b", "#8a8a8a", "#c06a9a"]
+COLOURS = ["#0b6e99", "#5aa9c9", "#9fcfe0", "#34519c", "#c2571a", "#7a4fa3", "#3f8f4f", "#b8860b", "#8a8a8a", "#c06a9a"]
 
 
 def costs(title, rows):

@@ -404,6 +404,13 @@ def hmc(case, seed):
     return physics.hmc(case, seed)
 
 
+def hmc_in_modes(case, seed):
+    """The same in the modes of the free field that comes nearest, in which sterna samples a lattice: Fourier acceleration."""
+    import physics
+
+    return physics.hmc(case, seed, modes=True)
+
+
 def openmm_replica_exchange(case, seed):
     """ParallelTemperingSampler of openmmtools: 6 temperatures from 300 to 1200 K, evenly spaced in logarithm, swaps among all (its default)
     every 500 steps of Langevin dynamics of 1 fs (no constraints) and friction 1/ps, Reference platform; the first tenth is discarded."""

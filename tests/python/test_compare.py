@@ -45,7 +45,8 @@ def test_densities_are_the_programs(name, tmp_path):
         expected = case.log_likelihood(np, low + (high - low) * share) + np.log((high - low) * share * (1 - share)).sum(axis=1)
     elif case.group == "lattice":
         length = case.target["length"]
-        field, log_volume = densities.phi4_modes(length, case.target.get("coupling", densities.numbers_of_couplings()[length]))
+        coupling = case.target.get("coupling", densities.numbers_of_couplings()[length])
+        field, _, log_volume = densities.phi4_modes(length, coupling)
         expected = case.log_likelihood(np, field(x)) + log_volume
     else:
         expected = case.log_likelihood(np, x)
@@ -74,6 +75,15 @@ def test_scores_of_lattices_are_slopes():
     log_density = densities.phi4(4, 2.0)
     slope = (log_density(np, up.reshape(1, -1)) - log_density(np, down.reshape(1, -1)))[0] / 2e-6
     assert densities.phi4_score(field, 2.0)[0, 1, 2] == pytest.approx(slope, rel=1e-6)
+
+
+def test_slopes_by_modes_are_slopes():
+    field, slopes, _ = densities.phi4_modes(5, 3.0)
+    z, along = np.random.default_rng(4).normal(size=(2, 1, 25))
+    log_density = densities.phi4(5, 3.0)
+    expected = (log_density(np, field(z + 1e-6 * along)) - log_density(np, field(z - 1e-6 * along)))[0] / 2e-6
+    of_sites = densities.phi4_score(field(z).reshape(1, 5, 5), 3.0).reshape(1, 25)
+    assert (slopes(of_sites) * along).sum() == pytest.approx(expected, rel=1e-6)
 
 
 def test_truths_are_those_of_quadrature():

@@ -207,7 +207,7 @@ fn about(problem: &Problem, config: &Config, steps: usize) -> About {
     }
 }
 
-/// The trap of a cluster, or a field without links, is where a path begins, but nobody's prior.
+/// The trap of a cluster, or a free field, is where a path begins, but nobody's prior.
 fn of_physics(kind: &TargetKind) -> bool {
     matches!(kind, TargetKind::LennardJones(_) | TargetKind::Phi4(_))
 }

@@ -110,14 +110,13 @@ pub struct Phi4InModes {
     modes: FreeField,
 }
 
-/// Memory of an evaluation.
+/// What an evaluation needs.
 #[derive(Default)]
 struct Work {
     field: Vec<f64>,
-    /// Slopes of its action.
     slopes: Vec<f64>,
-    /// What a change between modes and sites needs.
-    turn: [Vec<f64>; 2],
+    /// Of a change between modes and sites.
+    turning: [Vec<f64>; 2],
 }
 
 thread_local! {
@@ -143,7 +142,7 @@ impl Phi4InModes {
     /// The field at a point.
     pub fn field(&self, point: &[f64], field: &mut [f64]) {
         let mut work = WORK.take();
-        self.modes.field(point, field, &mut work.turn);
+        self.modes.field(point, field, &mut work.turning);
         WORK.set(work);
     }
 }
@@ -155,13 +154,13 @@ impl Target for Phi4InModes {
 
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
         let mut work = WORK.take();
-        let Work { field, slopes, turn } = &mut work;
+        let Work { field, slopes, turning } = &mut work;
         field.resize(self.dim(), 0.0);
         slopes.resize(self.dim(), 0.0);
         for i in 0..x.rows() {
-            self.modes.field(x.row(i), field, turn);
+            self.modes.field(x.row(i), field, turning);
             let action = self.lattice.row(field, slopes);
-            self.modes.pull_back(slopes, out.score.row_mut(i), turn);
+            self.modes.pull_back(slopes, out.score.row_mut(i), turning);
             out.log_density[i] = self.modes.log_volume() - action;
         }
         WORK.set(work);
