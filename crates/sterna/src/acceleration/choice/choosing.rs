@@ -2,7 +2,7 @@
 
 use super::balance::Balance;
 use super::judges::{Judged, Judges};
-use super::slices::{Hope, Slice, hoped};
+use super::slices::{Hope, PATIENCE, Slice, hoped};
 use super::{Choice, Choose, LEAD, PLAIN, Trainee, Weighed};
 use crate::acceleration::guarded::finished;
 use crate::acceleration::{Collected, FitReport, Fitted, Fitting};
@@ -96,13 +96,15 @@ impl Choosing {
             Some((trainee.family.1, last.judged.odds() / closed[0].odds()))
         };
         let known: Vec<(usize, f64)> = trainees[..number].iter().zip(slices).filter_map(known).collect();
-        let cost = |(trainee, own): (&Trainee, &Vec<Slice>)| -> f64 {
+        let cost = |trainee: &Trainee, own: &[Slice]| -> f64 {
             let of =
                 |slice: &Slice| trainee.cost(slice.steps, self.fit.evaluation) + slice.judged.asked as f64;
             own.iter().map(of).sum()
         };
-        let spent = trainees.iter().zip(slices).map(cost).sum();
-        Hope { share: hoped(&known, *steps), spent }
+        let all = || trainees.iter().zip(slices);
+        let spent = all().map(|(trainee, own)| cost(trainee, &own[..own.len().min(PATIENCE)])).sum();
+        let trained = all().map(|(trainee, own)| cost(trainee, own)).sum();
+        Hope { share: hoped(&known, *steps), spent, trained }
     }
 
     /// Steps of the next slice, of this trainee or the one after it; none where no more is worth it.

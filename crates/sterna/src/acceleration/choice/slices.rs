@@ -66,17 +66,19 @@ const USUAL_PROGRESS: f64 = 0.7;
 /// A slice is so long for so many pairs, twice as long for twice as many.
 const MANY_PAIRS: usize = 10;
 /// So many slices are begun on hope: what they have brought so far may not show yet.
-const PATIENCE: usize = 2;
+pub(super) const PATIENCE: usize = 2;
 /// Share of the evaluations to come that a slice on hope may cost, and all slices together where hope begins one more, or where nothing
 /// pays so far.
 const COST_OF_HOPE: f64 = 0.05;
 const COST_OF_ALL_HOPES: f64 = 0.08;
 
-/// Before a trainee is trained: the share of the odds of rejection that it may leave, and evaluations that training has cost so far.
+/// Before a trainee is trained: the share of the odds of rejection that it may leave, and evaluations that hope has cost so far, and
+/// training in all.
 #[derive(Clone, Copy)]
 pub(super) struct Hope {
     pub share: f64,
     pub spent: f64,
+    pub trained: f64,
 }
 
 /// The share of the odds that K steps may leave, by what others have left, K rising.
@@ -94,11 +96,6 @@ impl Trainee {
     /// What so many steps cost, in evaluations that are worth so many multiply-adds each.
     pub(super) fn cost(&self, steps: u64, evaluation: f64) -> f64 {
         steps as f64 * (self.step.1 + self.step.0 / evaluation)
-    }
-
-    /// Whether the next slice after so many is begun on hope.
-    pub(super) fn is_on_hope(slices: usize) -> bool {
-        slices < PATIENCE
     }
 
     /// Steps of the next slice, where what it may save covers what it costs, its judging by so many evaluations among that. It has made
@@ -119,7 +116,7 @@ impl Trainee {
             [.., before, last] => progress(&before.judged, &last.judged),
             [_] => USUAL_PROGRESS,
         };
-        let on_hope = Self::is_on_hope(slices.len());
+        let on_hope = slices.len() < PATIENCE;
         let odds = |pair: usize| match on_hope {
             true => (hope.share * plain(pair)).min(left * own(pair)),
             false => left * own(pair),
@@ -129,8 +126,9 @@ impl Trainee {
         let cost = self.cost(steps, evaluation) + judging as f64;
         // As long as nothing pays that has been found, all of it is hope.
         let found = balance.gain(&balance.best()) >= LEAD;
-        let bearable = (!on_hope || cost < COST_OF_HOPE * balance.ahead)
-            && ((!on_hope && found) || hope.spent + cost < COST_OF_ALL_HOPES * balance.ahead);
+        let within = |spent: f64| spent + cost < COST_OF_ALL_HOPES * balance.ahead;
+        let bearable = (!on_hope || cost < COST_OF_HOPE * balance.ahead && within(hope.spent))
+            && (found || within(hope.trained));
         (saved > cost && bearable).then_some(steps)
     }
 }
