@@ -1,6 +1,8 @@
 //! Defaults that hang on the problem: a density of which nothing is known gets a fitted reference, and all that suits it.
 
-use super::{AcceleratorKind, Config, Count, Device, ExplorerKind, ReferenceKind, TargetKind, Until};
+use super::{
+    AcceleratorKind, Config, Count, Device, ExplorerKind, PathShape, ReferenceKind, TargetKind, Until,
+};
 use crate::error::JobError;
 use crate::problem::Problem;
 use crate::trial::is_of_a_user;
@@ -64,6 +66,7 @@ impl Config {
         };
         self.accelerator.name_transport_from_the_root();
         self.reference = self.reference.settled(problem, &self)?;
+        self.check_path()?;
         if !problem.target.has_score() {
             let is_open = !self.given.has("explorer", "kind") && self.explorer == ExplorerKind::default();
             no_score::suit(&mut self, is_open);
@@ -95,7 +98,11 @@ impl Config {
     /// would take more memory than there may be.
     fn choosing(&self, problem: &Problem) -> Option<Self> {
         let said = self.given.has("accelerator", "kind") || self.accelerator != AcceleratorKind::default();
-        if said || !is_of_a_user(problem) || self.run.device != Device::Cpu {
+        if said
+            || self.schedule.path == PathShape::Spline
+            || !is_of_a_user(problem)
+            || self.run.device != Device::Cpu
+        {
             return None;
         }
         let evaluation_cost_s = self.given.number("accelerator", "evaluation_cost_s");
@@ -106,6 +113,38 @@ impl Config {
             counted.chains.count = Count::Number(Settings::fitted().chains);
         }
         counted.settings(problem).is_ok().then_some(choosing)
+    }
+
+    /// Whether the rest of the config goes with the shape of the path.
+    fn check_path(&self) -> Result<(), JobError> {
+        if self.schedule.path == PathShape::Geometric {
+            return Ok(());
+        }
+        let refused = |key, value: &str, reason| {
+            Err(JobError::combination(key, value, "with schedule.path = \"spline\"", reason))
+        };
+        match &self.reference {
+            ReferenceKind::Fitted(_) => {
+                let reason = "its knots need a reference that stays: give \"standard-normal\" or \"prior\"";
+                return refused("reference.kind", "\"fitted\"", reason);
+            }
+            ReferenceKind::Tempered(_) => {
+                return refused(
+                    "reference.kind",
+                    "\"tempered\"",
+                    "a molecule's path has one energy, not two",
+                );
+            }
+            _ => {}
+        }
+        if self.run.device != Device::Cpu {
+            return refused("run.device", "\"cuda\"", "a GPU walks straight paths alone");
+        }
+        if !matches!(self.accelerator, AcceleratorKind::None(_)) {
+            let kind = format!("\"{}\"", self.accelerator.kind());
+            return refused("accelerator.kind", &kind, "transports know the straight path alone");
+        }
+        Ok(())
     }
 
     /// What was not said becomes what suits a fitted reference: chains as the barrier asks for, four ladders, moves that find
