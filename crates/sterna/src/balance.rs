@@ -64,13 +64,12 @@ impl Balance {
         let slowest = self.slowest(&once);
         let alone = slowest.work_of_a_draw(&once);
         let (mut moves, mut work) = (once, alone);
-        while let Some((better, less)) = slowest.step(&moves) {
-            if !(less < LITTLE * work) {
-                break;
-            }
-            (moves, work) = (better, less);
+        while let Some(better) = slowest.step(&moves).filter(|(_, less)| *less < LITTLE * work) {
+            (moves, work) = better;
         }
-        if !(work < WORTH_IT * alone) {
+        // What is no number is no gain.
+        let pays = work < WORTH_IT * alone;
+        if !pays {
             moves.fill(1);
         }
         out[..chains].copy_from_slice(&moves);

@@ -124,7 +124,8 @@ impl Bend {
                 (0..2).for_each(|l| products[k][l] += weight * from[k] * from[l]);
             }
         }
-        if !(all * all > LEAST_EFFECTIVE * squares * samples.len() as f64) {
+        let enough = all * all > LEAST_EFFECTIVE * squares * samples.len() as f64;
+        if !enough {
             return None;
         }
         let mean = sum.map(|sum| sum / all);

@@ -4,6 +4,7 @@ use super::{
     AcceleratorKind, Config, Count, Device, ExplorerKind, PathShape, ReferenceKind, TargetKind, Until,
 };
 use crate::error::JobError;
+use crate::explorers::Steps;
 use crate::problem::Problem;
 use crate::trial::is_of_a_user;
 use crate::{accelerators, explorers, no_score};
@@ -68,8 +69,9 @@ impl Config {
         self.reference = self.reference.settled(problem, &self)?;
         self.check_path()?;
         if !problem.target.has_score() {
-            let is_open = !self.given.has("explorer", "kind") && self.explorer == ExplorerKind::default();
-            no_score::suit(&mut self, is_open);
+            if let Some(steps) = self.steps_of_any_moves() {
+                self.explorer = explorers::Slice { steps, ..explorers::Slice::default() }.into();
+            }
             no_score::check(&self)?;
         }
         if matches!(self.reference, ReferenceKind::Fitted(_)) {
@@ -220,6 +222,13 @@ impl Config {
         }
     }
 
+    /// How many moves an iteration makes, where nothing was said of their kind: their number says nothing of it.
+    fn steps_of_any_moves(&self) -> Option<Steps> {
+        let ExplorerKind::Hmc(hmc) = &self.explorer else { return None };
+        let usual = explorers::Hmc { steps: hmc.steps, ..explorers::Hmc::default() };
+        (!self.given.has("explorer", "kind") && *hmc == usual).then_some(hmc.steps)
+    }
+
     fn suit(&mut self, suits: &Settings, has_score: bool) {
         let usual = Self::default();
         let given = self.given.clone();
@@ -230,8 +239,8 @@ impl Config {
         if open("chains", "ensembles") && self.chains.ensembles == usual.chains.ensembles {
             self.chains.ensembles = suits.ensembles;
         }
-        if has_score && open("explorer", "kind") && self.explorer == usual.explorer {
-            self.explorer = ExplorerKind::Auto(explorers::Auto::default());
+        if let Some(steps) = self.steps_of_any_moves().filter(|_| has_score) {
+            self.explorer = explorers::Auto { steps, ..explorers::Auto::default() }.into();
         }
         self.suit_rounds(suits.rounds, suits.round_iterations, suits.round_burn_in);
         if open("run", "burn_in") && self.run.burn_in == usual.run.burn_in {
@@ -334,6 +343,11 @@ mod tests {
         // A resolved config stays as it is.
         let again = Config::parse(&usual.to_toml(), &[]).unwrap();
         assert_eq!(again.clone().settled(&Problem::new(Banana::new(2))).unwrap(), usual);
+        // Their number goes with moves of any kind.
+        for steps in ["4", "\"auto\""] {
+            let said = settled(&format!("[explorer]\nsteps = {steps}"));
+            assert!(said.explorer.kind() == "auto" && said.to_toml().contains(&format!("steps = {steps}")));
+        }
         // Defaults that were said are no defaults.
         let said = settled(
             "[chains]\ncount = 10\nensembles = 1\n[explorer]\nkind = \"hmc\"\n[run]\niterations = 100000\nburn_in = 1000",

@@ -56,7 +56,8 @@ impl Spline {
         let first = Knot { beta: 0.0, reference: 1.0, target: 0.0 };
         let last = Knot { beta: 1.0, reference: 0.0, target: 1.0 };
         let knots: Vec<Knot> = std::iter::once(first).chain(between).chain([last]).collect();
-        if let Some(pair) = knots.windows(2).find(|pair| !(pair[0].beta < pair[1].beta)) {
+        let rises = |pair: &[Knot]| pair[0].beta < pair[1].beta;
+        if let Some(pair) = knots.windows(2).find(|pair| !rises(pair)) {
             let cure = "knots lie between 0 and 1, each at a larger beta than the one before";
             return wrong(format!("beta = {}", pair[1].beta), cure);
         }
