@@ -323,6 +323,24 @@ mod tests {
     }
 
     #[test]
+    fn a_path_over_knots_keeps_its_ends() {
+        let spline = "[schedule]\npath = \"spline\"\n";
+        let usual = settled(spline);
+        assert_eq!((usual.reference.kind(), usual.accelerator.kind()), ("standard-normal", "none"));
+        assert!(usual.to_toml().contains("path = \"spline\"") && !settled("").to_toml().contains("path ="));
+        for (more, parts) in [
+            ("[reference]\nkind = \"fitted\"", ["reference.kind = \"fitted\"", "standard-normal"]),
+            ("[accelerator]\nkind = \"flow\"", ["accelerator.kind = \"flow\"", "straight"]),
+            ("[run]\ndevice = \"cuda\"", ["run.device = \"cuda\"", "straight"]),
+        ] {
+            let config = Config::parse(&format!("{spline}{more}"), &[]).unwrap();
+            let refused = config.settled(&Problem::new(Banana::new(2))).unwrap_err().to_string();
+            let says = |part: &&str| refused.contains(*part);
+            assert!(parts.iter().all(says) && refused.contains("schedule.path"), "{refused}");
+        }
+    }
+
+    #[test]
     fn what_was_said_stays() {
         let usual = settled("");
         assert!(matches!(usual.reference, ReferenceKind::Fitted(_)));
