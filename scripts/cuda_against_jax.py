@@ -193,6 +193,71 @@ def train_flow():
     return steps_per_second(loss, [init(k, [DIM + 14, 128, 128, 2 * DIM]) for k in keys], 200)
 
 
+def train_diffusion():
+    """Score matching of an energy model on noised samples, and of its slope in s."""
+    table, precision = samples()[-1], jnp.full(DIM, 1600.0, F)
+    order, bound, shortest = 8.0, 30.0, 0.1 / 1600
+    start = jnp.log(precision)
+
+    def waves(x, frequencies):
+        phases = jnp.concatenate([x * f for f in frequencies], 1)
+        return [jnp.sin(phases), jnp.cos(phases)]
+
+    def of_time(s):
+        closeness = jnp.log(1 + shortest - s) / math.log(shortest)
+        frequencies = [math.pi * 2**j for j in range(4)]
+        return jnp.concatenate([s, closeness, *waves(s, frequencies), *waves(closeness, frequencies)], 1)
+
+    def shares(p, s):
+        scalars = mlp(p["scalar"], of_time(s))
+        log_each = scalars[:, :DIM] + start
+        largest = jnp.exp(jax.nn.logsumexp(order * log_each, axis=1, keepdims=True) / order)
+        rest, each = 1 - s, jnp.exp(log_each)
+        kept = jnp.exp(-jax.nn.softplus(scalars[:, DIM : DIM + 1]) * jnp.log1p(rest * largest))
+        share = kept / (s + rest * largest)
+        return share, each * (1 / (s + rest * each) - s * share), scalars[:, DIM + 1 :]
+
+    def learned(p, s, x):
+        inputs = [x, *waves(x, [math.pi / 2 * 2**k for k in range(3)]), of_time(s)]
+        raw = mlp(p["vector"], jnp.concatenate(inputs, 1))
+        vector = raw / jnp.sqrt(1 + jnp.sum(raw**2, 1, keepdims=True) / bound**2)
+        weight = s * (1 - s) / (1 - s + s / precision) ** 2
+        return jnp.sum(weight * vector * x, 1)
+
+    def score(x):
+        return jax.grad(lambda x: jnp.sum(log_target(x)))(x)
+
+    def loss(p, key):
+        k1, k2, k3 = jax.random.split(key, 3)
+        s = jax.random.uniform(k1, (ROWS, 1), F, shortest, 1 - shortest)
+        a = table[jax.random.randint(k2, (ROWS,), 0, table.shape[0])]
+        z = jax.random.normal(k3, (ROWS, DIM), F)
+        root, width, rest = jnp.sqrt(s), jnp.sqrt(1 - s), 1 - s
+        x = root * a + width * z
+        place = root * x
+        clean, noised, level = score(a), score(place), log_target(place)[:, None]
+        unit = 1 / (s + rest * precision)
+        wanted = unit * (root * clean - width * precision * z)
+        across = jnp.sum(z * a, 1, keepdims=True) / (root * width)
+        wanted_slope = 0.5 * ((DIM - jnp.sum(z * z, 1, keepdims=True)) / rest + across)
+        slope_scale = rest**2 / (rest + s * 10 * shortest) * root
+        share, pull, growth = shares(p, s)
+        of_x, of_s = jax.grad(lambda x, s: jnp.sum(learned(p, s, x)), (0, 1))(x, s)
+        model = of_x + share * root * noised - pull * x
+        rise = jax.grad(lambda s: jnp.sum(shares(p, s)[0] * level - 0.5 * jnp.sum(shares(p, s)[1] * x * x, 1, keepdims=True)))(s)
+        slope = of_s + rise + share * jnp.sum(x * noised, 1, keepdims=True) / (2 * root)
+        off = jnp.sum(((model - wanted) * jnp.sqrt(1 / (unit * precision))) ** 2, 1)
+        off_slope = jnp.sum(((slope - wanted_slope) * slope_scale - growth) ** 2, 1)
+        return jnp.mean(off + off_slope) / DIM
+
+    keys = jax.random.split(jax.random.key(0))
+    params = {
+        "vector": init(keys[0], [DIM * 7 + 18, 128, 128, 128, DIM]),
+        "scalar": init(keys[1], [18, 64, 64, DIM + 2]),
+    }
+    return steps_per_second(loss, params, 500)
+
+
 def sample(ensembles=1024, iterations=100):
     """Ladder iterations a second: Algorithm 1 with HMC (5 leapfrogs) and CMCD K = 1; densities f64, drift f32."""
     net = init(jax.random.key(0), [DIM + 23] + 4 * [512] + [DIM])
@@ -266,6 +331,7 @@ MEASURES = {
     "train-cmcd1": lambda: train_cmcd(1),
     "train-cmcd5": lambda: train_cmcd(5),
     "train-flow": train_flow,
+    "train-diffusion": train_diffusion,
     "sample-cmcd1": sample,
 }
 

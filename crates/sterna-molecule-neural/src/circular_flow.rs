@@ -16,6 +16,7 @@
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sterna::accelerator::Direction;
+use sterna::lanes::one;
 use sterna_neural::{Conditioning, Conditions, Hidden, HostFunction, Layout, Mlp, Result, Value};
 
 /// Multiples of a torsion that networks see, and that each layer's maps have one after the other.
@@ -140,7 +141,7 @@ struct Arctangent;
 
 impl HostFunction for Arctangent {
     fn call(&self, _rows: usize, inputs: &[&[f64]], output: &mut [f64]) -> Result<()> {
-        output.iter_mut().zip(inputs[0]).for_each(|(y, x)| *y = x.atan());
+        output.iter_mut().zip(inputs[0]).for_each(|(y, x)| *y = one::atan2(*x, 1.0));
         Ok(())
     }
 

@@ -7,6 +7,11 @@
 //!
 //! Both are [`sterna::acceleration::Fit`]s, so a run fits them between its rounds.
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests compare with the functions of the standard library")
+)]
+
 mod circular_flow;
 mod density;
 mod fit_controlled;

@@ -4,6 +4,7 @@
 use crate::MoleculeError;
 use crate::bond_graph::BondGraph;
 use crate::system::System;
+use sterna::lanes::one;
 
 type Point = [f64; 3];
 
@@ -40,7 +41,7 @@ pub fn dihedral(x: &[f64], atoms: [usize; 4]) -> f64 {
     let [i, j, k, l] = atoms.map(|atom| at(x, atom));
     let (b1, b2, b3) = (minus(j, i), minus(k, j), minus(l, k));
     let (m, n) = (cross(b1, b2), cross(b2, b3));
-    f64::atan2(dot(b2, b2).sqrt() * dot(b1, n), dot(m, n))
+    one::atan2(dot(b2, b2).sqrt() * dot(b1, n), dot(m, n))
 }
 
 /// A chiral centre: an atom with four neighbours that are all different.

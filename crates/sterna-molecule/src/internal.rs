@@ -13,6 +13,7 @@ use crate::kernel::Atom;
 use crate::lane_math::{Lane, gather, scatter};
 use crate::system::System;
 use std::cell::RefCell;
+use sterna::lanes::one::{cos, sin};
 use sterna::lanes::{WIDTH, dispatch};
 
 /// What an internal coordinate measures.
@@ -194,7 +195,7 @@ impl InternalCoordinates {
     pub(crate) fn volume_slope(&self, c: usize, value: f64) -> f64 {
         match self.coordinates[c].kind {
             CoordinateKind::Bond => 2.0 / value,
-            CoordinateKind::Angle => value.cos() / value.sin(),
+            CoordinateKind::Angle => cos(value) / sin(value),
             _ => 0.0,
         }
     }

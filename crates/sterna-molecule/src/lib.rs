@@ -12,6 +12,11 @@
 //!
 //! Units are OpenMM's: nm, kJ/mol, radian, dalton, elementary charge, kelvin.
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests compare with the functions of the standard library")
+)]
+
 mod backbone;
 mod bond_graph;
 mod error;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use sterna::call::{Call, Scratch};
 use sterna::explorer::{Explorer, Moved};
 use sterna::explorers::Followed;
+use sterna::lanes::one::{power, sin_cos};
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{PhaseKey, RowStream, Streams};
 use sterna::{Batch, Counted, Evaluation, Result, Schedule, Target};
@@ -175,7 +176,7 @@ impl AnnealingPath for TemperedPath {
         let beta = |n: usize| match n {
             0 => 0.0,
             n if n == last => 1.0,
-            n => self.temperatures.beta(reference * (target / reference).powf(n as f64 / last as f64)),
+            n => self.temperatures.beta(reference * power(target / reference, n as f64 / last as f64)),
         };
         // Equal temperatures at both ends have no such ladder.
         Schedule::new((0..chains).map(beta).collect()).unwrap_or_else(|_| Schedule::uniform(chains))
@@ -227,7 +228,7 @@ impl Explorer for Turns {
 fn uniform_rotation(stream: &mut RowStream) -> [[f64; 3]; 3] {
     let [u, v, w] = std::array::from_fn(|_| stream.uniform());
     let (a, b) = ((1.0 - u).sqrt(), u.sqrt());
-    let ((x, y), (z, s)) = ((std::f64::consts::TAU * v).sin_cos(), (std::f64::consts::TAU * w).sin_cos());
+    let ((x, y), (z, s)) = (sin_cos(std::f64::consts::TAU * v), sin_cos(std::f64::consts::TAU * w));
     let (x, y, z, s) = (a * x, a * y, b * z, b * s);
     [
         [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - s * z), 2.0 * (x * z + s * y)],

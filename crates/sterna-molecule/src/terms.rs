@@ -2,6 +2,7 @@
 
 use crate::system::{COULOMB, System};
 use std::collections::HashMap;
+use sterna::lanes::one::{cos, sin, sin_cos};
 
 /// ½ k (r − r₀)².
 #[derive(Clone)]
@@ -65,8 +66,8 @@ impl Terms {
         });
         let angles = system.angles.iter().map(|angle| AngleTerm {
             atoms: angle.atoms.map(|a| a as u32),
-            cos: angle.angle.cos(),
-            sin: angle.angle.sin(),
+            cos: cos(angle.angle),
+            sin: sin(angle.angle),
             stiffness: angle.stiffness,
         });
         let (rows, pairs) = pairs(system);
@@ -104,7 +105,7 @@ fn torsions(system: &System) -> Vec<TorsionTerm> {
 
 /// Sine and cosine, exact where the angle is meant to be π.
 fn sin_cos_exact(angle: f64) -> (f64, f64) {
-    if angle.abs() == std::f64::consts::PI { (0.0, -1.0) } else { angle.sin_cos() }
+    if angle.abs() == std::f64::consts::PI { (0.0, -1.0) } else { sin_cos(angle) }
 }
 
 fn pairs(system: &System) -> (Vec<PairRow>, Vec<PairTerm>) {

@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::f64::consts::PI;
 use sterna::call::{Call, Scratch};
 use sterna::explorer::{Explorer, Moved};
+use sterna::lanes::one::{exp, ln};
 use sterna::lanes::{WIDTH, dispatch};
 use sterna::path::Points;
 use sterna::streams::RowStream;
@@ -128,9 +129,9 @@ impl Explorer for TorsionMoves {
             for (i, &row) in rows.row.iter().enumerate() {
                 let log_ratio = proposal.log_density[i] - points.log_density[row];
                 moved.rows[i].proposed += 1;
-                moved.rows[i].acceptance += if log_ratio.is_nan() { 0.0 } else { log_ratio.min(0.0).exp() };
+                moved.rows[i].acceptance += if log_ratio.is_nan() { 0.0 } else { exp(log_ratio.min(0.0)) };
                 // Positive where the move is accepted; never for NaN.
-                uniforms[i] = log_ratio - uniforms[i].ln();
+                uniforms[i] = log_ratio - ln(uniforms[i]);
             }
             points.scatter(&rows.row, proposal, |i| uniforms[i] > 0.0);
         }

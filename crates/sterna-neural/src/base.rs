@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use sterna::Batch;
+use sterna::lanes::one;
 
 use crate::graph::Value;
 
@@ -23,7 +24,7 @@ impl AffineBase {
             let variance = x.iter_rows().map(|row| (row[j] - mean).powi(2)).sum::<f64>() / n;
             // A width that is all rounding is none.
             let is_wide = variance.is_finite() && variance > (1e-13 * mean).powi(2);
-            if is_wide { (mean, 0.5 * variance.ln()) } else { (0.0, 0.0) }
+            if is_wide { (mean, 0.5 * one::ln(variance)) } else { (0.0, 0.0) }
         };
         let of_chain = |x: &Batch| (0..x.dim()).map(|j| moments(x, j)).unzip();
         let (mean, log_width) = samples.iter().map(of_chain).unzip();

@@ -18,7 +18,8 @@
 //! can be normalised at every s whatever the parameters (errata E14): c > 0, p > 0 below s = 1, N is squashed to
 //! a ball.
 
-use std::f64::consts::{FRAC_PI_2, TAU};
+use std::f64::consts::FRAC_PI_2;
+use sterna::lanes::one::{self, LN_TAU};
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +64,7 @@ fn time_features() -> usize {
 
 /// Features of s and of log(1 − s): near s = 1 the densities change on ever shorter scales.
 fn record_time(time: Value<'_>, shortest: f64) -> Value<'_> {
-    let closeness = (1.0 + shortest - time).log() * (1.0 / shortest.ln());
+    let closeness = (1.0 + shortest - time).log() * (1.0 / one::ln(shortest));
     let mut parts = vec![time, closeness];
     parts.extend(waves(time, FREQUENCIES));
     parts.extend(waves(closeness, FREQUENCIES));
@@ -126,7 +127,7 @@ impl EnergyConfig {
 
     /// The paper's for GMM-d: 3 layers of 128; a component's standard deviation is 1/40.
     pub fn paper_gmm(dim: usize) -> Self {
-        Self { log_precision: vec![1600f64.ln()], ..Self::with(Field::Mlp { dim }, Hidden::new(3, 128)) }
+        Self { log_precision: vec![one::ln(1600.0)], ..Self::with(Field::Mlp { dim }, Hidden::new(3, 128)) }
     }
 
     /// The paper's for MW-32: 3 layers of 256.
@@ -161,14 +162,14 @@ impl EnergyConfig {
     /// Eᵢ at the start, one for each coordinate.
     pub fn precisions(&self) -> Vec<f64> {
         let one_for_all = self.log_precision.len() == 1;
-        (0..self.dim()).map(|i| self.log_precision[if one_for_all { 0 } else { i }].exp()).collect()
+        (0..self.dim()).map(|i| one::exp(self.log_precision[if one_for_all { 0 } else { i }])).collect()
     }
 
     /// The largest precision at the start, as the model takes it.
     fn largest(&self) -> f64 {
         let highest = self.log_precision.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = self.log_precision.iter().map(|k| (ORDER * (k - highest)).exp()).sum();
-        (highest + sum.ln() / ORDER).exp()
+        let sum: f64 = self.log_precision.iter().map(|k| one::exp(ORDER * (k - highest))).sum();
+        one::exp(highest + one::ln(sum) / ORDER)
     }
 
     /// Times with 1 − s below this look alike: a tenth of a mode's variance.
@@ -305,7 +306,7 @@ impl EnergyNetwork {
     /// Records all that the model needs beside the target.
     pub fn record_parts<'g>(&self, time: Value<'g>, x: Value<'g>) -> Parts<'g> {
         let (share, pull) = self.record_shares(time);
-        let variances: Vec<f64> = self.config.log_precision.iter().map(|k| (-k).exp()).collect();
+        let variances: Vec<f64> = self.config.log_precision.iter().map(|k| one::exp(-k)).collect();
         let rest = 1.0 - time;
         let width = rest + time * time.graph().constant(variances.len(), &variances);
         let weight = time * rest / width.square();
@@ -321,6 +322,6 @@ impl EnergyNetwork {
 
     /// log ∫ exp(−½|x|²) dx: what [`record`](Self::record) at s = 0 and x = 0 lacks of log Z̃₀ (errata E13).
     pub fn log_normal_mass(&self) -> f64 {
-        0.5 * self.dim() as f64 * TAU.ln()
+        0.5 * self.dim() as f64 * LN_TAU
     }
 }

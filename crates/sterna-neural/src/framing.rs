@@ -1,6 +1,7 @@
 //! Coordinates that a transport learns and travels in: those in which the run's reference is N(0, I), or nearly so.
 
 use std::sync::Arc;
+use sterna::lanes::one;
 
 use sterna::Batch;
 use sterna::acceleration::Collected;
@@ -30,7 +31,7 @@ pub(crate) fn frame_of(
     let dim = frame.dim();
     let frame = match particles {
         true => {
-            let width = (frame.log_volume() / dim as f64).exp();
+            let width = one::exp(frame.log_volume() / dim as f64);
             Frame::new(vec![0.0; dim], Shape::Diagonal(vec![width; dim])).map_err(of_library)?
         }
         false => frame,

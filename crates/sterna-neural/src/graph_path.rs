@@ -4,8 +4,8 @@
 //! several, of any shape; a prior is asked on the host. Points are those of a [`Frame`], in which the reference is N(0, I)
 //! or nearly so: products of matrices that would cancel there are formed beforehand, in f64.
 
-use std::f64::consts::TAU;
 use std::sync::Arc;
+use sterna::lanes::one::{self, LN_TAU};
 
 use sterna::fitted::{Component, Shape};
 use sterna::frame::{Frame, InFrame};
@@ -168,7 +168,7 @@ impl GraphReference {
         if let Some(mixture) = reference.as_mixture() {
             let whole = frame.map_or(0.0, |frame| frame.log_volume());
             let visible = |normal: &&Component| {
-                (normal.shape.log_volume() - whole) / mixture.dim() as f64 > NARROWEST.ln()
+                (normal.shape.log_volume() - whole) / mixture.dim() as f64 > one::ln(NARROWEST)
             };
             return Self::Normals(
                 mixture.components().iter().filter(visible).map(|c| Seen::new(c, frame)).collect(),
@@ -195,7 +195,7 @@ impl GraphReference {
     /// Records log η(x), one column.
     pub fn log_density<'g>(&self, x: Value<'g>) -> Value<'g> {
         match self {
-            Self::Standard => x.dot(x) * -0.5 - 0.5 * x.cols() as f64 * TAU.ln(),
+            Self::Standard => x.dot(x) * -0.5 - 0.5 * x.cols() as f64 * LN_TAU,
             Self::Normals(normals) => match &normals[..] {
                 [only] => only.log_density(x),
                 all => {
@@ -244,7 +244,7 @@ impl Seen {
                 Factor::Dense(transposed)
             }
         };
-        let height = normal.weight.ln() - normal.shape.log_volume() - 0.5 * dim as f64 * TAU.ln();
+        let height = one::ln(normal.weight) - normal.shape.log_volume() - 0.5 * dim as f64 * LN_TAU;
         Self { height, factor, offset }
     }
 

@@ -1,6 +1,11 @@
 //! The neural part of Sterna: a graph of batched matrices that differentiates as often as one likes, and
 //! the networks of the paper on top of it (§5, App. D.3, App. E.2).
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests compare with the functions of the standard library")
+)]
+
 mod additive;
 mod base;
 mod compute;

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sterna::accelerator::Direction;
+use sterna::lanes::one;
 use sterna::weight::{step_log_ratio, step_mean};
 
 use crate::conditions::Conditions;
@@ -160,7 +161,7 @@ impl CmcdNetwork {
             log_ratio: slot("log_ratio", 1),
             along_score: None,
             drift,
-            start: start.iter().map(|ends| ends.map(f64::ln)).collect(),
+            start: start.iter().map(|ends| ends.map(one::ln)).collect(),
             steps,
         }
     }
@@ -196,7 +197,7 @@ impl CmcdNetwork {
 
     /// What the multiple of the score at path time k/K is counted in: of the order of the local variance.
     fn score_unit(&self, pair: usize, k: usize) -> f64 {
-        SCORE_UNIT * self.first(pair, k, false).exp()
+        SCORE_UNIT * one::exp(self.first(pair, k, false))
     }
 
     /// The multiple of the score at each path time of each row's pair: K + 1 columns.
@@ -355,11 +356,11 @@ impl CmcdNetwork {
         for pair in 0..self.start.len() {
             for k in 1..=self.steps {
                 let exponent = at(&self.log_variance, pair, k - 1) + self.first(pair, k, false);
-                noise.push(half * exponent.exp());
+                noise.push(half * one::exp(exponent));
                 let exponent = at(&self.backward_log_variance, pair, k - 1) + self.first(pair, k, true);
-                backward_noise.push(half * exponent.exp());
+                backward_noise.push(half * one::exp(exponent));
             }
-            let share = |k| at(&self.interpolation, pair, k).exp();
+            let share = |k| one::exp(at(&self.interpolation, pair, k));
             let total: f64 = (0..self.steps).map(share).sum();
             interpolation.push(0.0);
             interpolation.extend((1..self.steps).map(|k| ((0..k).map(share).sum::<f64>() / total).min(1.0)));

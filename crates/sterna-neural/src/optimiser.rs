@@ -1,6 +1,7 @@
 //! Adam with clipping by the global norm and an exponential average of the parameters (App. E.2).
 
 use serde::{Deserialize, Serialize};
+use sterna::lanes::one;
 
 use crate::device::Device;
 use crate::parameters::Parameters;
@@ -71,7 +72,7 @@ impl AdamConfig {
             Decay::Constant => 1.0,
             Decay::Cosine { steps, floor } => {
                 let along = (step as f64 / steps.max(1) as f64).min(1.0);
-                floor + (1.0 - floor) * 0.5 * (1.0 + (std::f64::consts::PI * along).cos())
+                floor + (1.0 - floor) * 0.5 * (1.0 + one::cos(std::f64::consts::PI * along))
             }
         };
         self.learning_rate * rising * falling

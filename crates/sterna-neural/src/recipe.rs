@@ -1,6 +1,7 @@
 //! How the batches of a training are drawn, told once: the host follows the recipe as devices do.
 
 use sterna::Batch;
+use sterna::lanes::one;
 use sterna::streams::{Phase, RowStream, Streams};
 
 /// Which pair a journey belongs to.
@@ -156,7 +157,8 @@ impl HostBatches {
                     Field::AtUpper => to.extend_from_slice(recipe.sample(pair + 1, &mut choices)),
                     Field::Times { seed, shortest } => {
                         let uniform = Streams::new(seed).row(Phase::Training, step, row as u32).uniform();
-                        let rest = if row.is_multiple_of(2) { 1.0 - uniform } else { shortest.powf(uniform) };
+                        let rest =
+                            if row.is_multiple_of(2) { 1.0 - uniform } else { one::power(shortest, uniform) };
                         to.extend([if row.is_multiple_of(2) { uniform } else { 1.0 - rest }, rest]);
                     }
                     Field::Noise(_) => {}

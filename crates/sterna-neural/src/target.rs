@@ -6,6 +6,7 @@
 
 use std::f64::consts::TAU;
 use std::sync::{Arc, Mutex, Weak};
+use sterna::lanes::one::{self, LN_TAU};
 
 use sterna::targets::{Banana, Dw4, Funnel, Gmm, ManyWell, Normal, dw4, funnel, many_well};
 use sterna::{Batch, Differences, Evaluation, Target};
@@ -67,7 +68,7 @@ impl GraphTarget for Normal {
         let (graph, d) = (x.graph(), self.mean().len());
         let shift = x - graph.constant(d, self.mean());
         let sum = (shift.square() * graph.constant(d, self.precision())).sum_cols();
-        sum * -0.5 - 0.5 * d as f64 * TAU.ln()
+        sum * -0.5 - 0.5 * d as f64 * LN_TAU
     }
 }
 
@@ -87,7 +88,7 @@ impl GraphTarget for Gmm {
             })
             .collect();
         let mixture = ((squares[0] + squares[1]) * (-0.5 * precision)).log_sum_exp();
-        let constant = 0.5 * d as f64 * (precision / TAU).ln() - (n as f64).ln();
+        let constant = 0.5 * d as f64 * one::ln(precision / TAU) - one::ln(n as f64);
         if d == 2 {
             return mixture + constant;
         }
@@ -134,7 +135,7 @@ impl GraphTarget for Funnel {
     fn log_density<'g>(&self, x: Value<'g>) -> Value<'g> {
         let d = Target::dim(self);
         let (neck, rest) = (x.slice(0, 1), x.slice(1, d - 1));
-        let constant = -0.5 * d as f64 * TAU.ln() - 0.5 * funnel::NECK_VARIANCE.ln();
+        let constant = -0.5 * d as f64 * LN_TAU - 0.5 * one::ln(funnel::NECK_VARIANCE);
         neck.square() * (-0.5 / funnel::NECK_VARIANCE)
             - neck * (0.5 * (d - 1) as f64)
             - rest.dot(rest) * (-neck).exp() * 0.5
@@ -156,7 +157,7 @@ impl GraphTarget for Banana {
             let rest = x.slice(2, d - 2);
             norm = norm + rest.dot(rest);
         }
-        norm * -0.5 - 0.5 * d as f64 * TAU.ln() - self.width().ln()
+        norm * -0.5 - 0.5 * d as f64 * LN_TAU - one::ln(self.width())
     }
 }
 
@@ -329,7 +330,7 @@ impl HostFunction for ScoreDerivative {
             return self.target.shared.evaluate(rows, x, |out| output.copy_from_slice(out.score.as_slice()));
         }
         // Unit directions times h, where h balances rounding against the next derivative.
-        let h = f64::EPSILON.powf(1.0 / (self.order + 2) as f64);
+        let h = one::power(f64::EPSILON, 1.0 / (self.order + 2) as f64);
         let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
         let mut shifted = vec![0.0; x.len()];
         output.fill(0.0);

@@ -13,6 +13,7 @@
 mod lesson;
 
 use std::sync::Arc;
+use sterna::lanes::one;
 
 use serde::{Deserialize, Serialize};
 use sterna::acceleration::{Collected, Fit, FitReport, Fitted, Fitting};
@@ -240,7 +241,7 @@ impl TrainDiffusion {
             None => {
                 // The width of a mode; between extremes that no density worth the name has.
                 let variances = collected.local_variance.row(collected.schedule.target());
-                let of = |v: &f64| if v.is_finite() { -v.clamp(1e-9, 1e9).ln() } else { 0.0 };
+                let of = |v: &f64| if v.is_finite() { -one::ln(v.clamp(1e-9, 1e9)) } else { 0.0 };
                 let config = self.config(&variances.iter().map(of).collect::<Vec<_>>());
                 EnergyConfig { bound: reach(&collected, &config.field), ..config }
             }

@@ -16,6 +16,7 @@ mod truth;
 pub use class::{Class, Verdict};
 pub use code::Code;
 pub use explained::Explained;
+pub(crate) use mixing::LOW_ESS;
 pub use mixing::Looked;
 pub(crate) use mixing::{FOR_MOLECULES, few_draws, few_for_a_mean, low_ess, r_hat_beyond_chance};
 pub(crate) use moves::wanted_acceptance;

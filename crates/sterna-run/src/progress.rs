@@ -65,6 +65,9 @@ pub struct Snapshot {
     /// Round trips since the stage began.
     #[serde(default)]
     pub stage_round_trips: u64,
+    /// The tuning round under way, from 1, where nobody knows how many there will be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<usize>,
     /// The loss of a training under way.
     #[serde(default)]
     pub loss: Option<f64>,
@@ -92,10 +95,11 @@ impl Snapshot {
         format!("{number}{}{share} · {}", self.stage, self.details())
     }
 
-    /// Loss, goals, time left, round trips of the stage, Λ, rate and the worst pair, as far as they are known; what matters
+    /// Round, loss, goals, time left, round trips of the stage, Λ, rate and the worst pair, as far as they are known; what matters
     /// most comes first, since a terminal may be narrow.
     pub fn details(&self) -> String {
         let mut parts = Vec::new();
+        parts.extend(self.round.map(|round| format!("round {round}")));
         parts.extend(self.loss.map(|loss| format!("loss {loss:.3}")));
         // The time comes before what else is wanted.
         let mut goals = self.goals.phrases().into_iter();
@@ -191,6 +195,10 @@ impl StageClock {
             goals: progress.goals,
             number: progress.number,
             stage_round_trips: progress.round_trips.saturating_sub(began.round_trips),
+            round: match progress.stage {
+                Stage::Tuning(round) | Stage::Retuning(round) if progress.rounds.is_none() => Some(round + 1),
+                _ => None,
+            },
             loss: progress.loss,
             all_left_s: None,
         };

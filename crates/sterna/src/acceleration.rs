@@ -4,6 +4,7 @@ mod choice;
 mod collecting;
 mod guarded;
 
+use crate::lanes::one::{exp, ln};
 pub use crate::records::{Rate, SwapsSeen};
 pub use choice::{Candidate, Choice, Choose, FirstBlock, InSlices, Moved, PLAIN, Prospect, Trainee, Weighed};
 pub(crate) use collecting::CollectRecord;
@@ -400,7 +401,7 @@ impl Collected {
         let barrier = cumulative_barrier(self.schedule.betas(), &self.local_barrier);
         let variance = |chain: usize| {
             let row = self.local_variance.row(chain);
-            (row.iter().map(|v| v.ln()).sum::<f64>() / row.len() as f64).exp()
+            exp(row.iter().map(|v| ln(*v)).sum::<f64>() / row.len() as f64)
         };
         (1..self.schedule.chains())
             .map(|n| {

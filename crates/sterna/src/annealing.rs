@@ -9,6 +9,7 @@
 use crate::call::Rows;
 use crate::estimates::log_mean_exp;
 use crate::iteration::{LocalWork, Sampler, move_locally};
+use crate::lanes::one::exp;
 use crate::path::Points;
 use crate::streams::Phase;
 use crate::{Error, Result};
@@ -192,7 +193,7 @@ impl Population {
         if log_mean == f64::NEG_INFINITY {
             return; // nobody is left
         }
-        let weights: Vec<f64> = self.log_weights.iter().map(|weight| (weight - log_mean).exp()).collect();
+        let weights: Vec<f64> = self.log_weights.iter().map(|weight| exp(weight - log_mean)).collect();
         let mut points = Points::default();
         points.gather(&self.points, &ancestors(&weights, uniform));
         self.points = points;
@@ -234,13 +235,13 @@ fn effective(log_weights: &[f64]) -> f64 {
     if top == f64::NEG_INFINITY {
         return 0.0;
     }
-    let weights = || log_weights.iter().map(|weight| (weight - top).exp());
+    let weights = || log_weights.iter().map(|weight| exp(weight - top));
     weights().sum::<f64>().powi(2) / weights().map(|weight| weight * weight).sum::<f64>()
 }
 
 /// Standard error of the mean of exp(values), as a share of it: that of its logarithm, where it is small.
 fn relative_error(values: &[f64], log_mean: f64) -> f64 {
     let n = values.len() as f64;
-    let squares: f64 = values.iter().map(|value| ((value - log_mean).exp() - 1.0).powi(2)).sum();
+    let squares: f64 = values.iter().map(|value| (exp(value - log_mean) - 1.0).powi(2)).sum();
     (squares / (n - 1.0) / n).sqrt()
 }

@@ -10,6 +10,8 @@
 //! It is a model: swaps are taken to be rejected independently of what moves did. It only chooses how much work is done where,
 //! from numbers that are counted and not timed; draws are right whatever it says.
 
+use crate::lanes::one;
+
 /// What tuning has seen of moves and swaps of the first leg.
 ///
 /// ```
@@ -125,7 +127,7 @@ impl Balance {
     fn time(&self, moves: &[u32], quantity: usize) -> f64 {
         let target = self.left.len() - 1;
         let left = |n: usize| match self.left[n][moves[n].ilog2() as usize][quantity] {
-            left if self.shares[n] > 0.0 => left.powf(self.shares[n]),
+            left if self.shares[n] > 0.0 => one::power(left, self.shares[n]),
             left => left,
         };
         if self.alone {

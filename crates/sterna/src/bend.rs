@@ -7,6 +7,7 @@
 //! what happens there.
 
 use crate::Schedule;
+use crate::lanes::one;
 use crate::paths::{Knot, Spline};
 
 /// What chains have shown of both ends of a path.
@@ -93,7 +94,7 @@ impl Bend {
         let mut share = 0.25;
         for _ in 0..8 {
             let moved = [0, 1].map(|k| {
-                (powers[k] * (-share * direction[k]).clamp(-1.0, 1.0).exp()).clamp(POWERS[0], POWERS[1])
+                (powers[k] * one::exp((-share * direction[k]).clamp(-1.0, 1.0))).clamp(POWERS[0], POWERS[1])
             });
             if let Some(there) = self.moments(n, moved)
                 && far((moved, there.mean)) < before
@@ -115,7 +116,7 @@ impl Bend {
         // About the first, so that squares of large numbers leave something.
         let origin = samples[0];
         for s in samples {
-            let weight = (log_weight(s) - top).exp();
+            let weight = one::exp(log_weight(s) - top);
             let from = [s[0] - origin[0], s[1] - origin[1]];
             all += weight;
             squares += weight * weight;

@@ -32,6 +32,6 @@ impl Between {
     /// A width there, from that of each chain: squared inverse widths are linear in β, as those of normals are.
     fn width(&self, of_chain: impl Fn(usize) -> f64) -> f64 {
         let (a, b) = (of_chain(self.lower), of_chain(self.lower + 1));
-        ((1.0 - self.share) * a.powi(-2) + self.share * b.powi(-2)).powf(-0.5)
+        ((1.0 - self.share) * a.powi(-2) + self.share * b.powi(-2)).sqrt().recip()
     }
 }

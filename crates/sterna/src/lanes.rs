@@ -16,7 +16,7 @@ mod portable;
 mod vector;
 
 pub use functions::{
-    atan2, atan2_right, cos_sin_turns, exp, ln, rsqrt, sigmoid, sin_cos, softplus, tanh, tanh_half,
+    atan2, atan2_right, cos_sin_turns, exp, exp_m1, ln, rsqrt, sigmoid, sin_cos, softplus, tanh, tanh_half,
 };
 pub use level::Level;
 pub use portable::Portable;

@@ -9,6 +9,7 @@ mod left_out;
 mod tails;
 mod unanswered;
 
+use crate::lanes::one::{exp, ln, power};
 pub use left_out::LeftOut;
 pub use tails::CutTail;
 pub use unanswered::unanswered;
@@ -211,7 +212,7 @@ impl LastLook<'_> {
         let mut z = Batch::zeros(count, dim);
         self.streams.normals(Phase::Climb, 1, &(0..count as u32).collect::<Vec<_>>(), &mut z);
         let point = |i: usize| {
-            let far = FARTHEST.powf((i as f64 + 0.5) / count as f64);
+            let far = power(FARTHEST, (i as f64 + 0.5) / count as f64);
             let Starts { mean, deviation } =
                 if i.is_multiple_of(2) { around } else { self.begun.unwrap_or(around) };
             let coordinates = mean.iter().zip(deviation).zip(z.row(i));
@@ -277,21 +278,21 @@ impl LastLook<'_> {
                     - normal.evaluate(&place.point, &mut score, &mut work)
                     - optimum.log_evidence;
                 let near = distance(&place.point, &optimum.mean, &optimum.shape) < core(dim);
-                if near && weight < f64::INFINITY { weight.exp() } else { 0.0 }
+                if near && weight < f64::INFINITY { exp(weight) } else { 0.0 }
             })
             .collect();
         let count = f64::from(ASKED);
         let mean = weights.iter().sum::<f64>() / count;
         let square: f64 = weights.iter().map(|w| (w - mean) * (w - mean)).sum();
         let least = mean - SURE * (square / (count * (count - 1.0))).sqrt();
-        Ok(optimum.log_evidence + least.max(0.0).ln())
+        Ok(optimum.log_evidence + ln(least.max(0.0)))
     }
 }
 
 impl Weighty {
     /// Share of all mass, were so much there and not yet counted.
     fn share_of(&self, log_mass: f64) -> f64 {
-        1.0 / (1.0 + (self.log_z - log_mass).exp())
+        1.0 / (1.0 + exp(self.log_z - log_mass))
     }
 }
 

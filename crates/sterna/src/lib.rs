@@ -3,6 +3,11 @@
 //! The modules follow the paper *Accelerated Parallel Tempering via Neural Transports*; start with
 //! [`iteration`], which is its Algorithm 1.
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests compare with the functions of the standard library")
+)]
+
 pub mod acceleration;
 pub mod accelerator;
 pub mod accelerators;

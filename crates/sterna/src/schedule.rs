@@ -1,5 +1,6 @@
 //! The schedule 0 = β₀ < β₁ < … < β_N = 1 and its tuning (App. C); with two legs it goes on to an anchor at β = 2.
 
+use crate::lanes::one::{exp_m1, ln};
 use crate::{Error, Result, transport::Interval};
 
 /// Inverse temperatures from reference to target.
@@ -145,7 +146,7 @@ impl Schedule {
             let rise = (b - a) / (upper - lower);
             let inside = wanted - barrier[n - 1];
             // ∫₀ˣ dt/(a + rise·t) = inside, solved for x.
-            let x = if (b / a - 1.0).abs() < 1e-9 { a * inside } else { a / rise * (rise * inside).exp_m1() };
+            let x = if (b / a - 1.0).abs() < 1e-9 { a * inside } else { a / rise * exp_m1(rise * inside) };
             lower + x.clamp(0.0, upper - lower)
         })
     }
@@ -186,7 +187,7 @@ pub fn cumulative_barrier(betas: &[f64], local_barrier: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0];
     for n in 1..betas.len() {
         let (p, q) = (local_barrier[n - 1], local_barrier[n]);
-        let mean = if (p / q - 1.0).abs() < 1e-9 { 0.5 * (p + q) } else { p * q * (p / q).ln() / (p - q) };
+        let mean = if (p / q - 1.0).abs() < 1e-9 { 0.5 * (p + q) } else { p * q * ln(p / q) / (p - q) };
         out.push(out[n - 1] + (betas[n] - betas[n - 1]) * mean);
     }
     out

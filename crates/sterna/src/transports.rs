@@ -4,6 +4,7 @@
 mod monotone;
 mod smooth;
 
+use crate::lanes::one::ln;
 pub use monotone::Monotone;
 
 use crate::call::Scratch;
@@ -119,7 +120,7 @@ impl Affine {
             for j in 0..dim {
                 let scale = b[j] / a[j];
                 x[j] = m2[j] + scale * (x[j] - m[j]);
-                log_det += scale.ln();
+                log_det += ln(scale);
             }
             return log_det;
         }
@@ -133,7 +134,7 @@ impl Affine {
             for i in 0..dim {
                 let known: f64 = (0..i).map(|j| a[i * dim + j] * white[j]).sum();
                 white[i] = (x[i] - m[i] - known) / a[i * dim + i];
-                log_det += (b[i * dim + i] / a[i * dim + i]).ln();
+                log_det += ln(b[i * dim + i] / a[i * dim + i]);
             }
             for i in 0..dim {
                 x[i] = m2[i] + (0..=i).map(|j| b[i * dim + j] * white[j]).sum::<f64>();

@@ -22,7 +22,7 @@ pub trait Term:
 impl Term for f64 {
     #[inline(always)]
     fn ln(self) -> Self {
-        f64::ln(self)
+        crate::lanes::one::ln(self)
     }
 }
 

@@ -9,6 +9,7 @@
 use super::exponential_family::ExponentialFamily;
 use rayon::prelude::*;
 use std::f64::consts::TAU;
+use sterna::lanes::one::sin_cos;
 
 /// Bins in a period.
 const BINS: usize = 512;
@@ -71,7 +72,7 @@ impl CircleModel {
     /// cos kφ and sin kφ, k = symmetry, 2 symmetry, …
     fn features(&self, angle: f64, out: &mut [f64]) {
         for (k, pair) in out.chunks_mut(2).enumerate() {
-            let (s, c) = (((k + 1) * self.symmetry) as f64 * angle).sin_cos();
+            let (s, c) = sin_cos(((k + 1) * self.symmetry) as f64 * angle);
             pair.copy_from_slice(&[c, s]);
         }
     }

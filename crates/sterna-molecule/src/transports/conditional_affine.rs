@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use std::cell::RefCell;
 use sterna::Batch;
 use sterna::call::Scratch;
+use sterna::lanes::one::{ln, power};
 use sterna::lanes::{Lanes, Portable, Vector, WIDTH, dispatch, sin_cos};
 use sterna::transport::{Flow, Interval};
 
@@ -236,7 +237,7 @@ impl ConditionalAffine {
     /// Σ log of how much the stiff coordinates' spreads have grown from T_reference to `temperature`.
     pub(super) fn log_growth(&self, temperature: f64) -> f64 {
         let t = temperature / self.chart.temperatures.reference;
-        self.stiff.iter().map(|stiff| stiff.exponent * t.ln()).sum()
+        self.stiff.iter().map(|stiff| stiff.exponent * ln(t)).sum()
     }
 
     /// The soft torsions of one row of a block.
@@ -299,7 +300,7 @@ impl ConditionalAffine {
             q[soft.index] = *torsion;
         }
         for ((stiff, z), growth) in self.stiff.iter().zip(z).zip(growth) {
-            *growth = t.powf(stiff.exponent);
+            *growth = power(t, stiff.exponent);
             let deviation = z * *growth;
             let mean = stiff.weights.iter().map(|&(k, weight)| weight * values[k]).sum::<f64>();
             let inside = !stiff.dihedral || deviation.abs() < std::f64::consts::PI;
@@ -350,7 +351,7 @@ impl ConditionalAffine {
             [soft[*phi], soft[*psi]] = image;
             slope *= change;
         }
-        slope.ln()
+        ln(slope)
     }
 
     /// From a gradient in the images of one row's torsions to that in the torsions, with that of the log of the maps'
@@ -364,7 +365,7 @@ impl ConditionalAffine {
             let Some(map) = &torsion.map else { continue };
             let (up, up_change) = map.apply(from, to, angle + DIFFERENCE);
             let (down, down_change) = map.apply(from, to, angle - DIFFERENCE);
-            *gradient = *gradient * slope(up, down) + slope(up_change.ln(), down_change.ln());
+            *gradient = *gradient * slope(up, down) + slope(ln(up_change), ln(down_change));
         }
         for Residue { torsions, map } in &self.residues {
             let [g_phi, g_psi] = torsions.map(|torsion| gradient[torsion]);
@@ -377,7 +378,7 @@ impl ConditionalAffine {
                 let ((up, up_change), (down, down_change)) = (at(DIFFERENCE), at(-DIFFERENCE));
                 gradient[torsion] = g_phi * slope(up[0], down[0])
                     + g_psi * slope(up[1], down[1])
-                    + slope(up_change.ln(), down_change.ln());
+                    + slope(ln(up_change), ln(down_change));
             }
         }
     }

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use sterna::accelerator::{Accelerator, Direction, Journey};
 use sterna::accelerators::{Gaussian, GaussianSteps};
 use sterna::call::{Call, Rows, Scratch};
+use sterna::lanes::one::{ln, power};
 use sterna::lanes::{WIDTH, dispatch};
 use sterna::path::{AnnealingPath, Points};
 use sterna::streams::{PhaseKey, Streams};
@@ -200,7 +201,7 @@ impl ControlledDiffusion {
             let slope = affine.map_soft(&ends, &mut block.block.internal);
             for (lane, i) in here.enumerate() {
                 affine.read_soft(&block.block.internal, lane, &mut to[i * soft..(i + 1) * soft]);
-                state.log_slope[i] = slope.0[lane].ln();
+                state.log_slope[i] = ln(slope.0[lane]);
                 let log_density = points.log_density[i] + block.before.0[lane];
                 state.lost[i] |= !(log_density.is_finite() && state.log_slope[i].is_finite());
                 journey.points.log_density[i] = log_density;
@@ -441,7 +442,7 @@ impl GaussianSteps for Kernels<'_> {
                 k => {
                     let (hot, cold) = (temperatures.at(interval.lower), temperatures.at(interval.upper));
                     let along = k as f64 / self.diffusion.steps as f64;
-                    temperatures.beta(hot * (cold / hot).powf(along))
+                    temperatures.beta(hot * power(cold / hot, along))
                 }
             };
         }

@@ -2,6 +2,7 @@
 
 use super::ordered;
 use super::regression::solve_positive_definite;
+use sterna::lanes::one::{exp, ln};
 
 /// Features on a grid of equal cells.
 pub(super) struct ExponentialFamily {
@@ -67,7 +68,7 @@ impl ExponentialFamily {
     fn weights(&self, a: &[f64]) -> (Vec<f64>, f64, f64) {
         let exponents: Vec<f64> = self.grid.iter().map(|f| dot(a, f)).collect();
         let largest = exponents.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let weights: Vec<f64> = exponents.iter().map(|e| (e - largest).exp()).collect();
+        let weights: Vec<f64> = exponents.iter().map(|e| exp(e - largest)).collect();
         let total = weights.iter().sum();
         (weights, total, largest)
     }
@@ -75,7 +76,7 @@ impl ExponentialFamily {
     /// Log-likelihood per sample: a · moments − log Z, less the prior.
     fn objective(&self, moments: &[f64], a: &[f64]) -> f64 {
         let (_, total, largest) = self.weights(a);
-        dot(a, moments) - total.ln() - largest - 0.5 * PRIOR * dot(a, a)
+        dot(a, moments) - ln(total) - largest - 0.5 * PRIOR * dot(a, a)
     }
 
     /// Gradient, and minus the Hessian (its lower triangle).

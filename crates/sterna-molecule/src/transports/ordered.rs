@@ -1,6 +1,7 @@
 //! Sums over many rows by all threads, with the bits of one: whatever is added up is added in the order of rows.
 
 use rayon::prelude::*;
+use sterna::lanes::one::{self, sin_cos};
 
 /// Rows whose terms are worked out before they are added up: worth waking threads for, and few enough for a cache.
 const BLOCK: usize = 256;
@@ -52,13 +53,13 @@ pub(super) fn means<'a>(
         count += rows.len() / dim;
         add_up(rows, dim, &mut sums, |row, out| {
             for (&(c, on_circle), out) in coordinates.iter().zip(out.chunks_exact_mut(2)) {
-                let (a, b) = if on_circle { row[c].sin_cos() } else { (row[c], 0.0) };
+                let (a, b) = if on_circle { sin_cos(row[c]) } else { (row[c], 0.0) };
                 out.copy_from_slice(&[a, b]);
             }
         });
     }
     let mean = |(sums, &(_, on_circle)): (&[f64], &(usize, bool))| match on_circle {
-        true => f64::atan2(sums[0], sums[1]),
+        true => one::atan2(sums[0], sums[1]),
         false => sums[0] / count as f64,
     };
     sums.chunks_exact(2).zip(coordinates).map(mean).collect()

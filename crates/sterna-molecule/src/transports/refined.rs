@@ -15,6 +15,7 @@ use std::sync::Arc;
 use sterna::Batch;
 use sterna::call::Scratch;
 use sterna::lanes::WIDTH;
+use sterna::lanes::one::ln;
 use sterna::transport::{Flow, Interval};
 
 /// An invertible map of the soft torsions and the standardised stiff coordinates at a pair's upper end.
@@ -250,7 +251,7 @@ impl ConditionalAffine {
             let growth = self.log_growth(chart.temperatures.at(from));
             for (lane, slope) in slope.0.iter().enumerate().take(count) {
                 let density = factor * now.log_density[b * WIDTH + lane] + rows.before.0[lane] + growth;
-                let start = density - slope.ln();
+                let start = density - ln(*slope);
                 if !start.is_finite() {
                     continue;
                 }

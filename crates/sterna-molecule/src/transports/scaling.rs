@@ -12,6 +12,7 @@ use crate::{Molecule, MoleculeError};
 use std::cell::RefCell;
 use sterna::Batch;
 use sterna::call::Scratch;
+use sterna::lanes::one::cos;
 use sterna::lanes::{Kernel, Lanes, dispatch, ln, sin_cos};
 use sterna::transport::{Flow, Interval};
 
@@ -91,7 +92,7 @@ impl TemperatureScaling {
             let write = |row: &[f64], out: &mut [f64]| {
                 let (x, y) = out.split_at_mut(count);
                 x[..2].copy_from_slice(&[1.0, *t]);
-                x[2..].iter_mut().zip(&omegas).for_each(|(x, &omega)| *x = row[omega].cos());
+                x[2..].iter_mut().zip(&omegas).for_each(|(x, &omega)| *x = cos(row[omega]));
                 for (k, (y, &c)) in y.iter_mut().zip(&stiff).enumerate() {
                     *y = if dihedral(c) { wrap(row[c] - centres[k]) } else { row[c] };
                 }

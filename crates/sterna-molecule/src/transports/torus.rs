@@ -11,6 +11,7 @@ use super::circle::equalise;
 use super::exponential_family::ExponentialFamily;
 use rayon::prelude::*;
 use std::f64::consts::TAU;
+use sterna::lanes::one::sin_cos;
 
 /// Cells along each angle.
 const CELLS: usize = 128;
@@ -199,7 +200,7 @@ fn features(angles: &[f64; 2], out: &mut [f64]) {
     for k in 0..=ORDER {
         for l in -ORDER..=ORDER {
             if k > 0 || l > 0 {
-                let (s, c) = (f64::from(k) * angles[0] + f64::from(l) * angles[1]).sin_cos();
+                let (s, c) = sin_cos(f64::from(k) * angles[0] + f64::from(l) * angles[1]);
                 out[next..next + 2].copy_from_slice(&[c, s]);
                 next += 2;
             }

@@ -1,5 +1,7 @@
 //! Tests of what `sterna-molecule` offers, one module per subject, in one binary.
 
+#![allow(clippy::disallowed_methods, reason = "tests compare with the functions of the standard library")]
+
 mod bad_input;
 mod common;
 mod controlled;

@@ -1,6 +1,6 @@
 //! Ladders on a GPU as an engine of runs: state in, iterations, pages and state out.
 
-use std::f64::consts::TAU;
+use sterna::lanes::one::LN_TAU;
 
 use sterna::engine::{Engine, Journal, Page};
 use sterna::{Batch, Ensemble, Evaluation, even_odd};
@@ -76,7 +76,7 @@ impl LadderEngine {
             ours == theirs || !theirs.is_finite() || (ours - theirs).abs() <= TOLERANCE * (1.0 + theirs.abs())
         };
         let same = points().zip(&target.log_density).zip(squares).all(|(((points, row), &ours), squares)| {
-            let log_reference = -0.5 * (squares + dim as f64 * TAU.ln()) - log_volume;
+            let log_reference = -0.5 * (squares + dim as f64 * LN_TAU) - log_volume;
             near(ours, points.target.log_density[row]) && near(log_reference, points.log_reference[row])
         });
         self.checked = same;

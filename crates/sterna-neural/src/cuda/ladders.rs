@@ -4,6 +4,7 @@
 //! step that leaves a point and the one that returns to it. Random numbers are those of the library's streams.
 
 use std::sync::Arc;
+use sterna::lanes::one;
 
 use sterna::explorers::StepSizes;
 use sterna::streams::Phase;
@@ -426,9 +427,9 @@ impl LadderSampler {
             let mut sums = [0.0; 2];
             for pair in 0..pairs {
                 let w = &weights[4 * (ladder * pairs + pair)..][..4];
-                let count = (proposed(pair + 1) as f64).ln();
-                sums[0] += w[0] + w[1].ln() - count;
-                sums[1] -= w[2] + w[3].ln() - count;
+                let count = one::ln(proposed(pair + 1) as f64);
+                sums[0] += w[0] + one::ln(w[1]) - count;
+                sums[1] -= w[2] + one::ln(w[3]) - count;
             }
             sums
         };

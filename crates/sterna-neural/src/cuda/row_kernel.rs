@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
+use sterna::lanes::one;
 
 use super::emit::{elementwise, index, number};
 use super::schedule::{LANES, Product, Schedule, Spot, Task, View};
@@ -262,7 +263,7 @@ impl<'s> Body<'s> {
                 let (lanes, warps) = (self.sharing().min(32), self.sharing().div_ceil(32));
                 let of = match from {
                     Operand::Number(x) => {
-                        let sum = if f == "row_sum" { x * cols as f64 } else { x + (cols as f64).ln() };
+                        let sum = if f == "row_sum" { x * cols as f64 } else { x + one::ln(cols as f64) };
                         number(sum)
                     }
                     Operand::Pointer(p) => {

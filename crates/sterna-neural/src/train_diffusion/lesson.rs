@@ -1,6 +1,7 @@
 //! What a step of score matching sees, and how the learned path is judged.
 
 use std::sync::Arc;
+use sterna::lanes::one;
 
 use sterna::acceleration::{FitReport, Fitted, PairReport};
 use sterna::accelerator::Accelerator;
@@ -228,7 +229,7 @@ impl DiffusionLesson {
         let (pairs, seed) = (self.split.pairs(), self.fit.training.seed);
         // Exact for a normal of the first guess of the modes' width.
         let width = (10.0 * self.units.shortest).min(0.999);
-        let start = |n: usize| (1.0 - width.powf(n as f64 / pairs as f64)) / (1.0 - width);
+        let start = |n: usize| (1.0 - one::power(width, n as f64 / pairs as f64)) / (1.0 - width);
         let mut schedule =
             Schedule::new((0..=pairs).map(|n| if n == pairs { 1.0 } else { start(n) }).collect())?;
         let mut round = 0;

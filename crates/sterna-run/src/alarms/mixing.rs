@@ -21,7 +21,7 @@ pub struct Looked {
 const FEW_DRAWS: f64 = 100.0;
 
 /// What Vehtari et al. (2021) ask for before they rely on ranks: with fewer, R̂ of eight halves is above 1.01 by chance.
-const LOW_ESS: f64 = 400.0;
+pub(crate) const LOW_ESS: f64 = 400.0;
 
 /// R̂ below this is no matter, whatever chance explains …
 const R_HAT: f64 = 1.01;

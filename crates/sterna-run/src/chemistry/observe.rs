@@ -8,6 +8,7 @@ use crate::references::{Ground, Hot};
 use std::sync::Arc;
 use sterna::Schedule;
 use sterna::estimates::effective_sample_size;
+use sterna::lanes::one::{cos, sin};
 use sterna::records::Draws;
 use sterna_molecule::{Backbone, ChiralCentre, dihedral, distance};
 
@@ -31,7 +32,7 @@ impl Series {
             effective_sample_size(&chains.iter().map(|chain| &chain[..]).collect::<Vec<_>>())
         };
         match self.atoms.len() {
-            4 => of(&|angle| angle.to_radians().sin()).min(of(&|angle| angle.to_radians().cos())),
+            4 => of(&|angle| sin(angle.to_radians())).min(of(&|angle| cos(angle.to_radians()))),
             _ => of(&|distance| distance),
         }
     }

@@ -83,7 +83,7 @@ impl Chart {
     /// As wide as the page. On a phone its letters are larger, and ticks want more room.
     pub fn wide(mut self) -> Self {
         self.width = 960.0;
-        self.left = 30.0 + 9.5 * self.y.longest_tick().min(16.0);
+        self.left = 32.0 + 10.0 * self.y.longest_tick().min(16.0);
         self
     }
 
@@ -177,6 +177,24 @@ impl Chart {
             short(w.max(0.5)),
             short(h)
         );
+    }
+
+    /// Half the width of a column over a whole number: few columns are not as wide as the page.
+    fn half_column(&self) -> f64 {
+        const WIDEST: f64 = 28.0;
+        (WIDEST / (self.at_x(1.0) - self.at_x(0.0))).min(0.36)
+    }
+
+    /// A column over a whole number, from zero to a height.
+    pub fn column(&mut self, class: &str, at: f64, height: f64) {
+        let half = self.half_column();
+        self.bar(class, (at - half, 0.0), (at + half, height));
+    }
+
+    /// A level across such a column, a little wider.
+    pub fn level(&mut self, class: &str, at: f64, height: f64) {
+        let half = 7.0 / 6.0 * self.half_column();
+        self.line(class, &[(at - half, height), (at + half, height)]);
     }
 
     /// Many rectangles of one colour: left, low, right and high of each.
@@ -279,7 +297,7 @@ impl Chart {
             x_label = escape(&self.x.label),
             middle = short(TOP + 0.5 * inner_height),
             // Letters of wide charts are larger on a phone.
-            edge = if self.width > 500.0 { 17 } else { 13 },
+            edge = if self.width > 500.0 { 15 } else { 13 },
             y_label = escape(&self.y.label),
         )
     }

@@ -4,7 +4,7 @@
 //! reject across a barrier λ, r = erf(√π λ/2), whose barriers add up; what they promise is worth a try, and no more.
 
 use super::format::{count, duration, percent, significant};
-use crate::alarms::{Class, Code, FOR_MOLECULES, MOST_ADVISED, Verdict, barrier};
+use crate::alarms::{Class, Code, FOR_MOLECULES, LOW_ESS, MOST_ADVISED, Verdict, barrier};
 use crate::summary::Summary;
 use sterna::estimates::{barrier_of_rejection, rejection_across, round_trip_rate};
 use sterna::schedule::chains_for;
@@ -253,6 +253,14 @@ fn moves(summary: &Summary) -> Option<Remedy> {
 fn draws(summary: &Summary) -> Option<Remedy> {
     let alarms = [Code::FewDraws, Code::RHat, Code::MissedMode, Code::FewRoundTrips, Code::LowEss];
     let first = alarms.iter().find(|code| summary.has(code))?;
+    // As many more as are asked for: draws grow with the time, where they are those of the right law.
+    let fewest = summary.mixing.as_ref().map_or(f64::NAN, |worst| worst.ess_bulk.min(worst.ess_tail));
+    if *first == Code::LowEss && fewest >= 100.0 && fewest < LOW_ESS {
+        let times = significant(LOW_ESS / fewest, 2);
+        let detail =
+            format!("Some {times} times as long brings the {LOW_ESS} that quantiles and errors want.");
+        return Some(Remedy::new("More independent draws", detail));
+    }
     let help = match (&summary.molecule, are_chosen(summary)) {
         (Some(_), _) => format!("Most help {FOR_MOLECULES}, then more iterations."),
         (None, true) => "Longer local moves help most, then more iterations.".into(),

@@ -235,8 +235,8 @@ fn advice(summary: &Summary) -> Sentence {
     let first = all.next().expect("time always helps");
     let expected = first.expected().map_or(String::new(), |expected| format!(" Expected: {expected}."));
     let more = all.map(|remedy| match remedy.expected() {
-        Some(expected) => format!("{}: {expected}", remedy.headline),
-        None => format!("{}: {}", remedy.headline, remedy.detail.trim_end_matches('.')),
+        Some(expected) => format!("{}: {expected}.", remedy.headline),
+        None => format!("{}. {}", remedy.headline, remedy.detail),
     });
     Sentence {
         mood: Mood::Hint,

@@ -22,6 +22,8 @@ pub enum Problem {
 pub enum Method {
     /// A trained flow.
     Flow,
+    /// The same with spline couplings.
+    Spline,
     /// A trained controlled diffusion.
     Cmcd,
     /// A trained diffusion; K = 0 is plain swaps along the learned path.
@@ -57,6 +59,7 @@ impl Row {
         let steps = self.steps;
         match self.method {
             Method::Flow => "NF-APT".into(),
+            Method::Spline => "NF-APT, splines".into(),
             Method::Cmcd => format!("CMCD-APT, K = {steps}"),
             Method::Diffusion if steps == 0 => "Diff-PT".into(),
             Method::Diffusion => format!("Diff-APT, K = {steps}"),
@@ -81,13 +84,14 @@ impl Row {
 
     /// Whether a network is trained.
     pub fn is_trained(&self) -> bool {
-        matches!(self.method, Method::Flow | Method::Cmcd | Method::Diffusion)
+        matches!(self.method, Method::Flow | Method::Spline | Method::Cmcd | Method::Diffusion)
     }
 
     fn name(&self) -> String {
         let steps = self.steps;
         match self.method {
             Method::Flow => "flow".into(),
+            Method::Spline => "spline".into(),
             Method::Cmcd => format!("cmcd-k{steps}"),
             Method::Diffusion => format!("diffusion-k{steps}"),
             Method::Plain => "plain".into(),
@@ -103,6 +107,7 @@ impl Row {
         let kind = |kind: &str| ("accelerator.kind", kind.to_string());
         match self.method {
             Method::Flow => vec![kind("flow")],
+            Method::Spline => vec![kind("flow"), ("accelerator.coupling", "spline".into())],
             Method::Cmcd => vec![kind("cmcd"), steps],
             Method::Diffusion => vec![kind("diffusion"), steps],
             Method::Plain | Method::Adapted => vec![],
@@ -169,7 +174,7 @@ impl Problem {
             (_, Budget::Quick) => vec![row(Cmcd, 5), row(Plain, 0)],
             (Self::Gmm, _) => {
                 let own = [row(NoDrift, 1), row(NoDrift, 5)];
-                [&[row(Flow, 1)][..], &cmcd, &diffusion, &plain, &own].concat()
+                [&[row(Flow, 1), row(Spline, 1)][..], &cmcd, &diffusion, &plain, &own].concat()
             }
             _ => [&cmcd[..], &diffusion, &plain, &[row(NoDrift, 1), row(NoDrift, 5)]].concat(),
         }
@@ -249,6 +254,14 @@ impl Problem {
                         ("training.steps", "26000"),
                         ("training.fine_tune", "8000"),
                     ],
+                    // Smaller than the paper's: a layer costs some seven times as much.
+                    Method::Spline => &[
+                        ("network.layers", "12"),
+                        ("network.width", "96"),
+                        ("training.batch", "1024"),
+                        ("training.collect", "100000"),
+                        ("training.steps", "15000"),
+                    ],
                     // Long trainings learn few samples by heart, and a batch is shared by all pairs. Where little is
                     // left to be learned for each, that matters.
                     Method::Cmcd if chains > self.middle(budget) && row.steps == 5 => &[
@@ -276,7 +289,7 @@ impl Problem {
                         ("training.steps", "24000"),
                     ],
                 };
-                let together = *self == Self::Gmm && row.method != Method::Flow;
+                let together = *self == Self::Gmm && !matches!(row.method, Method::Flow | Method::Spline);
                 let together = together.then_some(("network.coordinates", "together"));
                 let all = common.iter().chain(own).copied().chain(together);
                 all.map(|(key, value)| (key, value.to_string())).collect()
@@ -354,6 +367,7 @@ impl Problem {
             (Self::Alanine, _) => 1..=4,
             (_, Budget::Full) if row.is_trained() => 1..=1,
             _ if is_long => 1..=1,
+            _ if row.method == Method::Spline => 1..=4,
             _ if row.is_trained() => 1..=2,
             _ => 1..=4,
         }

@@ -276,7 +276,7 @@ fn finite(x: f64) -> Value {
 /// As the paper counts them.
 fn neural_calls(row: Row) -> usize {
     match row.method {
-        Method::Flow => 1,
+        Method::Flow | Method::Spline => 1,
         Method::Cmcd => row.steps + 1,
         Method::Diffusion => (row.steps + 1).max(2),
         _ => 0,

@@ -5,6 +5,7 @@ use super::{Collected, Fit, FitReport, Fitted, Fitting, PairReport};
 use crate::accelerator::{Accelerator, Crossing, Direction};
 use crate::accelerators::{Identity, PerPair};
 use crate::error::BadState;
+use crate::lanes::one::tanh;
 use crate::path::AnnealingPath;
 use crate::streams::Streams;
 use crate::{Batch, Result, Schedule};
@@ -45,7 +46,7 @@ pub(super) fn rejections(forward: &[f64], backward: &[f64]) -> Vec<f64> {
     // A pair of samples of the same iteration would be correlated by the swap between them.
     let other = (0..n).map(|i| backward[(i + n / 2) % n]);
     let rejection = |(f, b): (&f64, f64)| {
-        let r = (0.5 * (f - b)).tanh().abs();
+        let r = tanh(0.5 * (f - b)).abs();
         if r.is_nan() { 1.0 } else { r }
     };
     forward.iter().zip(other).map(rejection).collect()

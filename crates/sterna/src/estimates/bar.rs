@@ -1,6 +1,7 @@
 //! Bennett's acceptance ratio on path weights: log Zₙ/Zₙ₋₁ from both directions at once (§3.2).
 
 use super::folded::FoldedWeights;
+use crate::lanes::one::{exp, ln};
 
 /// The ratio and how the equation it solves responds to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +16,7 @@ pub struct Bar {
 
 /// 1/(1 + e⁻ˣ).
 pub(super) fn sigmoid(x: f64) -> f64 {
-    if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }
+    if x < 0.0 { exp(x) / (1.0 + exp(x)) } else { 1.0 / (1.0 + exp(-x)) }
 }
 
 /// Log-weights of one direction, each with the number of proposals it stands for.
@@ -81,7 +82,7 @@ pub(super) fn bar_of(forward: &Weighted, backward: &Weighted) -> Bar {
     }
     let (n_forward, n_backward) = (forward.total(), backward.total());
     // Unequal numbers enter as a shift of the weights.
-    let shift = (n_forward / n_backward).ln();
+    let shift = ln(n_forward / n_backward);
     // By how much the first side exceeds the second, how fast they part, and the lesser of the two.
     let excess = |c: f64| {
         let (mut value, mut slope) = (0.0, 0.0);
@@ -150,7 +151,10 @@ fn bracket(start: f64, is_low: impl Fn(f64) -> bool) -> (f64, f64) {
 /// The middle of a bracket; of a wide one by orders of magnitude, since it would take a thousand halvings.
 fn between(low: f64, high: f64) -> f64 {
     const WIDE: f64 = 1e6;
-    if high - low < WIDE { 0.5 * (low + high) } else { (0.5 * (low.asinh() + high.asinh())).sinh() }
+    // How many powers of e a number lies from 1, and which lies there; with the sign, and through zero.
+    let order = |x: f64| ln(1.0 + x.abs()).copysign(x);
+    let at = |order: f64| (exp(order.abs()) - 1.0).copysign(order);
+    if high - low < WIDE { 0.5 * (low + high) } else { at(0.5 * (order(low) + order(high))) }
 }
 
 #[cfg(test)]

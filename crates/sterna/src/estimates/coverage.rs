@@ -9,6 +9,7 @@
 
 use super::series::{effective_sample_size, mean_with_error};
 use crate::Batch;
+use crate::lanes::one::ln;
 use serde::{Deserialize, Serialize};
 
 /// Probability of an alarm where later draws have the samples' law.
@@ -84,7 +85,7 @@ impl Seen {
         let ladders: Vec<Vec<Vec<f64>>> = ladders.iter().map(|points| looked_at(points)).collect();
         let scores = 2 * dim + 1;
         // Half of the level for the samples, half for the draws, shared by the scores.
-        let c = (scores as f64 / (0.5 * FALSE_ALARM)).ln();
+        let c = ln(scores as f64 / (0.5 * FALSE_ALARM));
         let z = (2.0 * c).sqrt();
         let allowed = c / self.effective;
         let is_outside = |score: usize, x: &[f64]| match score {

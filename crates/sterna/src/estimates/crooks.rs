@@ -5,6 +5,7 @@
 //! slope 1 and its zero at c; anything else means wrong weights or chains that are not at their laws.
 
 use super::bar::{Weighted, bar_of, sigmoid};
+use crate::lanes::one::ln;
 
 /// Where the two work histograms cross, and the slope of their log-ratio there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +34,7 @@ pub(super) fn crooks_of(forward: &Weighted, backward: &Weighted, ratio: f64) -> 
         return nothing;
     }
     // Unequal numbers shift the intercept.
-    let prior = (n_backward / n_forward).ln();
+    let prior = ln(n_backward / n_forward);
     let near = |l: f64| l.clamp(ratio - FAR, ratio + FAR);
     let mean = |side: &Weighted, n: f64| side.finite().map(|(l, n)| n * near(l)).sum::<f64>() / n;
     let middle = 0.5 * (mean(forward, n_forward) + mean(backward, n_backward));

@@ -9,6 +9,7 @@
 use super::bar::{Weighted, bar_of, sigmoid};
 use super::blocks::Series;
 use super::log_z::Works;
+use crate::lanes::one::{exp, ln};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -44,10 +45,10 @@ impl LogSum {
             return;
         }
         if other.top > self.top {
-            let old = if self.sum == 0.0 { 0.0 } else { self.sum * (self.top - other.top).exp() };
+            let old = if self.sum == 0.0 { 0.0 } else { self.sum * exp(self.top - other.top) };
             (self.top, self.sum) = (other.top, old + other.sum);
         } else if self.top.is_finite() {
-            self.sum += other.sum * (other.top - self.top).exp();
+            self.sum += other.sum * exp(other.top - self.top);
         }
     }
 
@@ -59,7 +60,7 @@ impl LogSum {
         if !self.top.is_finite() {
             return self.top;
         }
-        self.top + (self.sum / self.count as f64).ln()
+        self.top + ln(self.sum / self.count as f64)
     }
 }
 
@@ -89,7 +90,7 @@ impl FoldedWeights {
     }
 
     fn width(&self) -> f64 {
-        0.0625 * f64::from(self.doublings).exp2()
+        0.0625 * 2f64.powi(self.doublings.cast_signed())
     }
 
     /// `sign` is +1 forward and −1 backward.

@@ -8,6 +8,7 @@ use super::bar::{Bar, Weighted, bar_of};
 use super::crooks::{Crooks, crooks_of};
 use super::folded::{FoldedLadder, LogSum, add_influence};
 use super::series::long_run_variance;
+use crate::lanes::one::{exp, ln};
 
 /// Path weights of one pair in one ladder, in order of time.
 pub type Works<'a> = (&'a [f64], &'a [f64]);
@@ -83,7 +84,7 @@ pub fn log_z_of(log_z_reference: f64, ladders: &[LadderWeights]) -> LogZ {
         geometric_mean: 0.5 * (forward + backward),
         bar: sum(|p| p.bar.log_ratio),
         standard_error: variance(&pairs, ladders).sqrt(),
-        unseen: pairs.iter().map(|pair| pair.alive.ln()).sum(),
+        unseen: pairs.iter().map(|pair| ln(pair.alive)).sum(),
         pairs,
     }
 }
@@ -252,7 +253,7 @@ pub(crate) fn log_mean_exp(values: &[f64]) -> f64 {
     if !top.is_finite() {
         return top;
     }
-    top + (values.iter().map(|v| (v - top).exp()).sum::<f64>() / values.len() as f64).ln()
+    top + ln(values.iter().map(|v| exp(v - top)).sum::<f64>() / values.len() as f64)
 }
 
 #[cfg(test)]

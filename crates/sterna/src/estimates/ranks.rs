@@ -2,6 +2,7 @@
 //! where a mean has no variance.
 
 use super::series::effective_sample_size;
+use crate::lanes::one::ln;
 
 /// Effective draws for the bulk: those of the ranks, turned into normal scores.
 ///
@@ -140,7 +141,7 @@ pub fn normal_quantile(p: f64) -> f64 {
     if away.abs() <= 0.425 {
         return away * ratio(CENTRE, 0.180_625 - away * away);
     }
-    let r = (-p.min(1.0 - p).ln()).sqrt();
+    let r = (-ln(p.min(1.0 - p))).sqrt();
     let size = if r <= 5.0 { ratio(MIDDLE, r - 1.6) } else { ratio(TAIL, r - 5.0) };
     size.copysign(away)
 }

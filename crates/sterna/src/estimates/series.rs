@@ -1,5 +1,6 @@
 //! Averages of correlated series: autocovariances, errors, effective sample size.
 
+use crate::lanes::one::ln;
 use rustfft::{FftPlanner, num_complex::Complex};
 use std::cell::RefCell;
 
@@ -109,7 +110,7 @@ pub fn effective_sample_size(chains: &[&[f64]]) -> f64 {
         sum += lowest;
     }
     let draws = m * n;
-    let time = (-1.0 + 2.0 * sum + tail).max(1.0 / draws.log10());
+    let time = (-1.0 + 2.0 * sum + tail).max(std::f64::consts::LN_10 / ln(draws));
     draws / time
 }
 

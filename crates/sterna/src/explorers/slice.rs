@@ -10,6 +10,7 @@ use super::Between;
 use crate::call::{Call, EXPLORER_SLOTS, Scratch};
 use crate::error::BadState;
 use crate::explorer::{Explorer, Moved, Tuning};
+use crate::lanes::one::ln;
 use crate::path::Points;
 use crate::streams::RowStream;
 use crate::{Batch, Error, Result};
@@ -97,7 +98,7 @@ enum Next {
 
 impl Search {
     fn begin(log_density: f64, x: f64, width: f64, expansions: usize, stream: &mut RowStream) -> Self {
-        let height = log_density + stream.uniform().ln();
+        let height = log_density + ln(stream.uniform());
         let lower = x - width * stream.uniform();
         let to_the_left = stream.below(expansions);
         let left = [to_the_left, expansions - 1 - to_the_left];

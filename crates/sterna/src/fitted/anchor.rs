@@ -1,6 +1,7 @@
 //! The anchor: a broad normal that does not follow the draws, wide enough for all optima that climbs found.
 
 use super::{Optimum, Starts};
+use crate::lanes::one::exp;
 
 /// How many of the anchor's standard deviations away an optimum's surroundings may lie before the anchor is widened, and
 /// where they lie then.
@@ -14,7 +15,7 @@ const BARRIER: f64 = 4.0;
 
 /// How many times as broad as all optima together an anchor should be.
 fn broader(dim: usize) -> f64 {
-    BROADER.min((BARRIER / (2.0 * dim as f64 / std::f64::consts::PI).sqrt()).exp())
+    BROADER.min(exp(BARRIER / (2.0 * dim as f64 / std::f64::consts::PI).sqrt()))
 }
 
 /// Standard deviations of an anchor, broad enough beside those of all optima together.

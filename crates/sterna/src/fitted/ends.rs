@@ -10,6 +10,7 @@ use super::climb::{Place, Way, climb, places};
 use super::laplace::laplace;
 use super::numbers::add;
 use super::{Component, Covariance, Mixture, Shape};
+use crate::lanes::one::exp;
 use crate::{Batch, Evaluation, Result, Target};
 
 /// Share of the draws from whose innermost value the look goes outwards.
@@ -134,7 +135,7 @@ impl Ends<'_> {
         let (within, beyond) = all.split_at(WITHIN);
         let [within, beyond] = [within, beyond].map(|part| part.iter().sum::<f64>());
         let share_of = |mass: f64| OUTER * mass / (within + beyond);
-        let shares = tops.iter().map(|top| share_of((top.log_mass - masses[0]).exp())).collect();
+        let shares = tops.iter().map(|top| share_of(exp(top.log_mass - masses[0]))).collect();
         let share = share_of(beyond);
         Ok(share.is_finite().then_some(Outwards { share, tops, shares, coordinate: end.coordinate }))
     }
@@ -229,7 +230,7 @@ impl Outwards {
 
 /// ∫ of an exponential between two logarithms, relative to a third, per step; nothing towards a wall, wherever in the step it is.
 fn between(a: f64, b: f64, scale: f64) -> f64 {
-    let [x, y] = [a - scale, b - scale].map(f64::exp);
+    let [x, y] = [a - scale, b - scale].map(exp);
     match (a - b).abs() {
         _ if x == 0.0 || y == 0.0 => 0.0,
         flat if flat < 1e-6 => 0.5 * (x + y),

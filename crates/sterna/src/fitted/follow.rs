@@ -4,6 +4,7 @@ use super::numbers::{ln, shares};
 use super::refit::floored;
 use super::{Component, Covariance, Mixture, Modes, Worth};
 use crate::Batch;
+use crate::lanes::one::exp;
 
 /// From so many coordinates on, moments of fewer than two draws for each are mostly noise.
 const MANY: usize = 64;
@@ -93,7 +94,7 @@ impl Mixture {
         let Some(&usual) = known.get(known.len() / 2) else { return self };
         let weighed = |(i, c): (usize, &Component)| {
             let by = factors[modes.of_component(i)].map_or(0.0, |factor| factor - usual);
-            Component { weight: c.weight * by.clamp(-MOST_AT_ONCE, MOST_AT_ONCE).exp(), ..c.clone() }
+            Component { weight: c.weight * exp(by.clamp(-MOST_AT_ONCE, MOST_AT_ONCE)), ..c.clone() }
         };
         let components = self.components().iter().enumerate().map(weighed).collect();
         Self::new(components)

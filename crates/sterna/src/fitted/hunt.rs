@@ -2,10 +2,11 @@
 
 use super::climb::{Climb, End, Place, Way, climb, places};
 use super::laplace::laplace;
-use super::numbers::{add, dot, ln};
+use super::numbers::{add, dot};
 use super::optima::{Borrowed, Found, NEGLIGIBLE, Optimum};
 use super::starts::{FAR, NEAR, Starts, best_starts, find_starts};
 use super::{Covariance, Shape};
+use crate::lanes::one::LN_TAU;
 use crate::{Counted, Result, Streams, Target};
 
 /// Climbs at least, and at most while nothing else has been asked of the target; more where so many optima are known that each may
@@ -214,7 +215,7 @@ impl<'a> Hunt<'a> {
             let normal = laplace(&self.target, &place, &frame, kind)?;
             if normal.proper && normal.gain < 0.5 && (!normal.uneven || round > 1) {
                 let log_density = place.log_density + normal.gain;
-                let half_log_tau = 0.5 * ln(std::f64::consts::TAU) * place.point.len() as f64;
+                let half_log_tau = 0.5 * LN_TAU * place.point.len() as f64;
                 let log_evidence = log_density + normal.shape.log_volume() + half_log_tau;
                 let (mean, shape) = (normal.mean, self.kind.kind_of(&normal.shape));
                 return Ok(Some(Optimum { mean, shape, log_density, log_evidence, climbs: 1 }));

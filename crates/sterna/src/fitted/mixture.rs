@@ -2,6 +2,7 @@
 
 use super::Shape;
 use super::numbers::{add, dot, ln, shares};
+use crate::lanes::one::LN_TAU;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -285,7 +286,7 @@ impl Mixture {
 impl Component {
     /// log of weight × density at the mean.
     pub(super) fn height(&self) -> f64 {
-        let half_log_tau = 0.5 * ln(std::f64::consts::TAU);
+        let half_log_tau = 0.5 * LN_TAU;
         ln(self.weight) - self.shape.log_volume() - self.mean.len() as f64 * half_log_tau
     }
 

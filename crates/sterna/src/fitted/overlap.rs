@@ -3,6 +3,7 @@
 use super::Mixture;
 use super::numbers::shares;
 use crate::Batch;
+use crate::lanes::one::exp;
 
 /// Draws that are compared with each other, at most.
 const MOST: usize = 400;
@@ -52,7 +53,7 @@ impl Mixture {
         }
         let of = |gap: &f64| {
             let each = gaps.iter().zip(&weights);
-            each.map(|(other, weight)| weight * (other - gap).min(0.0).exp()).sum::<f64>()
+            each.map(|(other, weight)| weight * exp((other - gap).min(0.0))).sum::<f64>()
         };
         Some(gaps.iter().map(of).collect())
     }

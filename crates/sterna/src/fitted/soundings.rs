@@ -5,6 +5,7 @@ use super::numbers::{ln, shares};
 use super::optima::Found;
 use super::refit::{Present, fit};
 use super::{Component, Covariance, Mixture, Shape, Starts};
+use crate::lanes::one::exp;
 use crate::streams::Phase;
 use crate::{Batch, Result, Streams, Target};
 
@@ -141,7 +142,7 @@ impl Soundings {
         let out = self.left_out(&mixture.with_rim(), log_z);
         let mut share: Vec<f64> = out.iter().map(|(i, _)| log_weights[*i]).collect();
         let log_mass = shares(&mut share) - ln(self.places.len() as f64);
-        let weight = 1.0 / (1.0 + (log_z - log_mass).exp());
+        let weight = 1.0 / (1.0 + exp(log_z - log_mass));
         let effective = 1.0 / share.iter().map(|s| s * s).sum::<f64>();
         // As many draws as a normal needs, or it would be one of chance.
         let enough = effective > 2.0 * mixture.dim() as f64 + 4.0;

@@ -2,6 +2,7 @@
 
 use super::climb::{Place, places};
 use super::numbers::{dot, ln};
+use crate::lanes::one::LN_TAU;
 use crate::streams::Phase;
 use crate::{Batch, Error, Result, Streams, Target};
 use std::ops::Range;
@@ -72,7 +73,7 @@ impl Starts<'_> {
         let coordinates = x.iter().zip(self.mean).zip(self.deviation);
         let z: Vec<f64> = coordinates.map(|((x, m), s)| (x - m) / s).collect();
         let log_volume: f64 = self.deviation.iter().map(|s| ln(*s)).sum();
-        -0.5 * dot(&z, &z) - log_volume - 0.5 * x.len() as f64 * ln(std::f64::consts::TAU)
+        -0.5 * dot(&z, &z) - log_volume - 0.5 * x.len() as f64 * LN_TAU
     }
 }
 

@@ -1,6 +1,12 @@
 //! Elementary functions of one number, with the bits that vectors give it.
+//!
+//! What decides a draw or an estimate uses these: those of the standard library are the system's, whose last bits differ between
+//! glibc, musl and other processors. `clippy.toml` holds libraries to it.
 
 use super::{Kernel, Lanes, dispatch};
+
+/// ln 2π.
+pub const LN_TAU: f64 = 1.837_877_066_409_345_3;
 
 macro_rules! of_one_number {
     ($($(#[$about:meta])* $name:ident;)*) => { $(
@@ -26,6 +32,10 @@ of_one_number! {
     ln;
     /// ln(1 + eˣ).
     softplus;
+    /// Hyperbolic tangent.
+    tanh;
+    /// eˣ − 1, precise near 0.
+    exp_m1;
 }
 
 /// (sin x, cos x) for angles of a few thousand turns at most.
@@ -40,4 +50,32 @@ pub fn sin_cos(x: f64) -> (f64, f64) {
         }
     }
     dispatch(Of(x))
+}
+
+/// sin x, as [`sin_cos`].
+pub fn sin(x: f64) -> f64 {
+    sin_cos(x).0
+}
+
+/// cos x, as [`sin_cos`].
+pub fn cos(x: f64) -> f64 {
+    sin_cos(x).1
+}
+
+/// The angle of the point (x, y), in [−π, π].
+pub fn atan2(y: f64, x: f64) -> f64 {
+    struct Of(f64, f64);
+    impl Kernel for Of {
+        type Output = f64;
+        #[inline(always)]
+        fn run<L: Lanes>(self) -> f64 {
+            super::atan2(L::splat(self.0), L::splat(self.1)).to_array()[0]
+        }
+    }
+    dispatch(Of(y, x))
+}
+
+/// xʸ of a positive x as exp(y ln x), to |y ln x| + 2 ulp.
+pub fn power(x: f64, y: f64) -> f64 {
+    exp(y * ln(x))
 }

@@ -3,6 +3,7 @@
 //! mode that is known, for instance, has no optimum of its own.
 
 use crate::fitted::{Mixture, Place, Starts};
+use crate::lanes::one::{LN_TAU, exp, ln, power};
 
 /// The reference leaves a place out where log π − log η exceeds log Z by so much.
 const TOO_HIGH: f64 = 3.0;
@@ -45,18 +46,18 @@ impl Around<'_> {
         let dim = x.len() as f64;
         let mut logs = Vec::with_capacity(2 * DISTANCES);
         for Starts { mean, deviation } in &self.centres {
-            let (mut square, mut log_volume) = (0.0, 0.5 * dim * std::f64::consts::TAU.ln());
+            let (mut square, mut log_volume) = (0.0, 0.5 * dim * LN_TAU);
             for ((x, mean), deviation) in x.iter().zip(*mean).zip(*deviation) {
                 square += ((x - mean) / deviation).powi(2);
-                log_volume += deviation.ln();
+                log_volume += ln(*deviation);
             }
             logs.extend((0..DISTANCES).map(|i| {
-                let far = self.farthest.powf((i as f64 + 0.5) / DISTANCES as f64);
-                -0.5 * square / (far * far) - dim * far.ln() - log_volume
+                let far = power(self.farthest, (i as f64 + 0.5) / DISTANCES as f64);
+                -0.5 * square / (far * far) - dim * ln(far) - log_volume
             }));
         }
         let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        top + (logs.iter().map(|log| (log - top).exp()).sum::<f64>() / logs.len() as f64).ln()
+        top + ln(logs.iter().map(|log| exp(log - top)).sum::<f64>() / logs.len() as f64)
     }
 }
 
@@ -73,7 +74,7 @@ pub(super) fn left_out<'a>(
         |x: &[f64], height: f64| height - reference.evaluate(x, &mut score, &mut work) > log_z + TOO_HIGH;
     let weight =
         |place: &Place| match place.log_density.is_finite() && is_left_out(&place.point, place.log_density) {
-            true => (place.log_density - log_z - law.log_density(&place.point)).exp(),
+            true => exp(place.log_density - log_z - law.log_density(&place.point)),
             false => 0.0,
         };
     let weights: Vec<f64> = asked.iter().map(weight).collect();
@@ -95,6 +96,6 @@ pub(super) fn left_out<'a>(
     // As if one more draw had come there and one had not: none at all is no certainty.
     let smoothed = (drawn * effective + 1.0) / (effective + 2.0);
     let of_draws = (smoothed * (1.0 - smoothed) / effective).sqrt();
-    let explained = (1.0 + UNSURE_OF_Z) * drawn + LEAST + SURE * error.hypot(of_draws);
+    let explained = (1.0 + UNSURE_OF_Z) * drawn + LEAST + SURE * (error * error + of_draws * of_draws).sqrt();
     (share > explained).then_some(LeftOut { share, drawn })
 }

@@ -7,6 +7,7 @@
 //! ends, that is nothing, however many far points have none.
 
 use crate::fitted::{Mixture, Place, places};
+use crate::lanes::one::exp;
 use crate::records::Draws;
 use crate::streams::Phase;
 use crate::{Result, Streams, Target};
@@ -63,7 +64,7 @@ pub fn unanswered(
         ways.iter_mut().zip(middles).for_each(|(way, middle)| way.halve(&middle));
     }
     let asked = (steps + HALVINGS * ways.len()) as u64;
-    let accepted: f64 = ways.iter().map(|way| (way.last - way.start.1).min(0.0).exp()).sum();
+    let accepted: f64 = ways.iter().map(|way| exp((way.last - way.start.1).min(0.0))).sum();
     Ok((Some((accepted / length / steps as f64).min(1.0)), asked))
 }
 

@@ -3,6 +3,7 @@
 use crate::Batch;
 use crate::fitted::{Mixture, Shape};
 use crate::frame::Frame;
+use crate::lanes::one::{LN_TAU, ln};
 use crate::streams::{PhaseKey, RowStream, Streams};
 use std::fmt;
 use std::sync::Arc;
@@ -81,11 +82,11 @@ impl Reference {
     pub fn normal(mean: Vec<f64>, standard_deviation: Vec<f64>) -> Self {
         assert_eq!(mean.len(), standard_deviation.len());
         assert!(standard_deviation.iter().all(|&s| s > 0.0 && s.is_finite()));
-        let log_volume: f64 = standard_deviation.iter().map(|s| s.ln()).sum();
+        let log_volume: f64 = standard_deviation.iter().map(|s| ln(*s)).sum();
         Self(Kind::Normal(Diagonal {
             is_standard: mean.iter().all(|&m| m == 0.0) && standard_deviation.iter().all(|&s| s == 1.0),
             precision: standard_deviation.iter().map(|s| 1.0 / (s * s)).collect(),
-            log_normaliser: -0.5 * mean.len() as f64 * std::f64::consts::TAU.ln() - log_volume,
+            log_normaliser: -0.5 * mean.len() as f64 * LN_TAU - log_volume,
             mean,
             standard_deviation,
         }))

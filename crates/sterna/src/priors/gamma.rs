@@ -1,8 +1,7 @@
 //! log Γ and draws of gamma laws, on the log scale, where none is zero.
 
-use crate::lanes::one::ln;
+use crate::lanes::one::{LN_TAU, ln};
 use crate::streams::RowStream;
-use std::f64::consts::TAU;
 
 /// log Γ(x) of positive x: Stirling's series, from 16 on, where its sixth term is below rounding.
 pub fn ln_gamma(x: f64) -> f64 {
@@ -15,7 +14,7 @@ pub fn ln_gamma(x: f64) -> f64 {
     let square = 1.0 / (x * x);
     let series = 1.0 / 12.0
         - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square * (1.0 / 1680.0 - square / 1188.0)));
-    (x - 0.5) * ln(x) - x + 0.5 * ln(TAU) + series / x - below
+    (x - 0.5) * ln(x) - x + 0.5 * LN_TAU + series / x - below
 }
 
 /// The logarithm of a draw of shape a and rate 1 (G. Marsaglia and W. W. Tsang, ACM Trans. Math. Softw. 26, 363 (2000)): a cube of

@@ -8,6 +8,7 @@ use crate::fitted::{
     Covariance, Ends, Found, Further, Mixture, Optimum, Place, Shape, Soundings, Starts, broaden,
     find_optima, of_either, places, widen,
 };
+use crate::lanes::one::{exp, power};
 use crate::schedule::Schedule;
 use crate::streams::Phase;
 use crate::{Batch, Error, Result, Streams};
@@ -152,7 +153,7 @@ impl Run {
         let most = self.settings.fit.as_ref().and_then(|fit| fit.components);
         let room = most.map_or(usize::MAX, |most| most.saturating_sub(mixture.components().len()));
         for optimum in new.iter().take(room) {
-            let share = usual.map_or(1.0, |log_z| (optimum.log_evidence - log_z).exp());
+            let share = usual.map_or(1.0, |log_z| exp(optimum.log_evidence - log_z));
             grown = grown.with_optimum(optimum, share)?;
         }
         if !new.is_empty() {
@@ -312,7 +313,7 @@ fn around_reference(mixture: &Mixture, streams: &Streams, number: u64, count: us
     let mut z = Batch::zeros(count, mean.len());
     streams.normals(Phase::Start, number, &(0..count as u32).collect::<Vec<_>>(), &mut z);
     let point = |(i, z): (usize, &[f64])| {
-        let far = AROUND[0] * (AROUND[1] / AROUND[0]).powf((i as f64 + 0.5) / count as f64);
+        let far = AROUND[0] * power(AROUND[1] / AROUND[0], (i as f64 + 0.5) / count as f64);
         let mut x: Vec<f64> = z.iter().map(|z| far * z).collect();
         shape.apply(&mut x);
         x.iter_mut().zip(&mean).for_each(|(x, mean)| *x += mean);

@@ -11,6 +11,7 @@ use crate::fitted::{
     Component, Covariance, Drawn, Endless, Found, Mixture, Optimum, Place, Shape, Standouts, Starts, Worth,
     broaden, endless, widen,
 };
+use crate::lanes::one::{exp, ln};
 use crate::path::AnnealingPath;
 use crate::paths::{Geometric, Reference};
 use crate::records::Counts;
@@ -306,7 +307,7 @@ impl Run {
     /// The barrier of the first leg with the reference as it is now: as the draws that it was fitted to let expect, or as it was in
     /// the round, if that is less. Where the leg is one pair, its rejections tell that better than λ at its two ends.
     fn expected_barrier(&self, seen: &RoundDraws, measured: f64) -> f64 {
-        let of = |rejection: f64| -(1.0 - rejection).ln();
+        let of = |rejection: f64| -ln(1.0 - rejection);
         let fitted =
             self.mixture().map(|mixture| mixture.with_rim().rejection(&seen.draws, &seen.log_density));
         let fitted = fitted.map_or(f64::INFINITY, |rejection| MORE * of(rejection));
@@ -373,7 +374,7 @@ impl Run {
             cost[0] = 1.0 + MOVE / alone as f64;
         }
         let rate = |leg: usize| {
-            let rejection = 1.0 - (-barriers[leg] / pairs[leg].max(1) as f64).exp().max(0.02);
+            let rejection = 1.0 - exp(-barriers[leg] / pairs[leg].max(1) as f64).max(0.02);
             1.0 / (2.0 + 2.0 * pairs[leg] as f64 * rejection / (1.0 - rejection)) / cost[leg]
         };
         let misses = self.reference.as_ref().is_some_and(|reference| reference.state.misses_an_optimum());

@@ -1,5 +1,6 @@
 //! A curved ridge: a normal bent along a parabola.
 
+use crate::lanes::one::{LN_TAU, ln};
 use crate::streams::RowStream;
 use crate::{Batch, Evaluation, Result, Target};
 
@@ -48,7 +49,7 @@ impl Target for Banana {
 
     fn evaluate(&self, x: &Batch, out: &mut Evaluation) -> Result<()> {
         let variance = self.width * self.width;
-        let constant = -0.5 * self.dim as f64 * std::f64::consts::TAU.ln() - self.width.ln();
+        let constant = -0.5 * self.dim as f64 * LN_TAU - ln(self.width);
         for i in 0..x.rows() {
             let (x, score) = (x.row(i), out.score.row_mut(i));
             let off_ridge = x[1] - self.ridge(x[0]);

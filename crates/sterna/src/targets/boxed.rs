@@ -1,7 +1,7 @@
 //! Likelihoods on a box, as nested samplers have them: coordinates are N(0, 1) each, and their distribution function leads to the
 //! box, so that the prior is uniform there and log Z is the log evidence.
 
-use crate::lanes::one::exp;
+use crate::lanes::one::{LN_TAU, exp};
 use crate::priors::normal_distribution;
 use crate::{Batch, Evaluation, Result, Target};
 use std::cell::Cell;
@@ -73,7 +73,7 @@ impl<T: Likelihood> Target for Boxed<T> {
                 *score = *score * density * exp(-0.5 * x * x) - x;
                 squares += x * x;
             }
-            out.log_density[i] = log_likelihood - 0.5 * (squares + x.len() as f64 * TAU.ln());
+            out.log_density[i] = log_likelihood - 0.5 * (squares + x.len() as f64 * LN_TAU);
         }
         VALUES.set(values);
         Ok(())

@@ -1,6 +1,7 @@
 //! A normal whose coordinates all have the same correlation, on the box [−5, 5]ᵈ.
 
 use super::boxed::{Likelihood, integral, share};
+use crate::lanes::one::{LN_TAU, exp, ln};
 use std::f64::consts::TAU;
 
 /// Unit variances, and the correlation 0.4 between any two coordinates; normalised.
@@ -40,16 +41,16 @@ impl Likelihood for CorrelatedNormal {
             *slope = (shift - x) / (1.0 - common);
             energy += *slope * x;
         }
-        let log_determinant = (dim - 1.0) * (1.0 - common).ln() + whole.ln();
-        0.5 * (energy - log_determinant - dim * TAU.ln())
+        let log_determinant = (dim - 1.0) * ln(1.0 - common) + ln(whole);
+        0.5 * (energy - log_determinant - dim * LN_TAU)
     }
 
     /// Given the part that all coordinates have in common they are independent: one quadrature.
     fn log_z(&self) -> f64 {
         let (common, own) = (Self::CORRELATION.sqrt(), (1.0 - Self::CORRELATION).sqrt());
         let inside = |z: f64| {
-            (-0.5 * z * z).exp() / TAU.sqrt() * share(self.bounds(), common * z, own).powi(self.dim as i32)
+            exp(-0.5 * z * z) / TAU.sqrt() * share(self.bounds(), common * z, own).powi(self.dim as i32)
         };
-        integral([-10.0, 10.0], 2000, inside).ln() - self.dim as f64 * 10f64.ln()
+        ln(integral([-10.0, 10.0], 2000, inside)) - self.dim as f64 * ln(10f64)
     }
 }

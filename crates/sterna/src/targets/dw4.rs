@@ -46,7 +46,7 @@ impl Dw4 {
     /// The six distances between particles.
     pub fn distances(y: &[f64]) -> [f64; 6] {
         let p = Self::particles(y);
-        PAIRS.map(|[i, j]| (p[i][0] - p[j][0]).hypot(p[i][1] - p[j][1]))
+        PAIRS.map(|[i, j]| ((p[i][0] - p[j][0]).powi(2) + (p[i][1] - p[j][1]).powi(2)).sqrt())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The eggbox (Feroz and Hobson, MNRAS 384, 449, 2008): equal narrow peaks in a regular pattern, on [0, 10π]².
 
 use super::boxed::Likelihood;
-use crate::lanes::one::sin_cos;
+use crate::lanes::one::{cos, exp, ln, sin_cos};
 use std::f64::consts::PI;
 
 /// log L = (2 + cos(x/2) cos(y/2))⁵.
@@ -29,12 +29,12 @@ impl Likelihood for Eggbox {
     /// By the trapezoidal rule over one period, whose error for this integrand is below rounding.
     fn log_z(&self) -> f64 {
         let points = 600;
-        let cosine = |i: u32| (2.0 * PI * f64::from(i) / f64::from(points)).cos();
+        let cosine = |i: u32| cos(2.0 * PI * f64::from(i) / f64::from(points));
         let cosines: Vec<f64> = (0..points).map(cosine).collect();
         let sum: f64 = cosines
             .iter()
-            .flat_map(|a| cosines.iter().map(move |b| ((2.0 + a * b).powi(5) - 243.0).exp()))
+            .flat_map(|a| cosines.iter().map(move |b| exp((2.0 + a * b).powi(5) - 243.0)))
             .sum();
-        243.0 + (sum / f64::from(points * points)).ln()
+        243.0 + ln(sum / f64::from(points * points))
     }
 }

@@ -1,5 +1,6 @@
 //! Neal's funnel: a scale that is itself random.
 
+use crate::lanes::one::{self, LN_TAU};
 use crate::lanes::{Kernel, Lanes, WIDTH, dispatch, exp};
 use crate::streams::RowStream;
 use crate::{Batch, Evaluation, Result, Target};
@@ -43,7 +44,7 @@ impl Target for Funnel {
 
     fn draw(&self, stream: &mut RowStream, x: &mut [f64]) -> bool {
         x[0] = NECK_VARIANCE.sqrt() * stream.normal();
-        let width = (0.5 * x[0]).exp();
+        let width = one::exp(0.5 * x[0]);
         for x in &mut x[1..] {
             *x = width * stream.normal();
         }
@@ -64,7 +65,7 @@ impl Kernel for Neck<'_> {
     fn run<L: Lanes>(self) {
         let dim = self.x.dim();
         let others = (dim - 1) as f64;
-        let constant = -0.5 * dim as f64 * std::f64::consts::TAU.ln() - 0.5 * NECK_VARIANCE.ln();
+        let constant = -0.5 * dim as f64 * LN_TAU - 0.5 * one::ln(NECK_VARIANCE);
         for first in (0..self.x.rows()).step_by(WIDTH) {
             let rows = (self.x.rows() - first).min(WIDTH);
             let x = &self.x.as_slice()[first * dim..(first + rows) * dim];

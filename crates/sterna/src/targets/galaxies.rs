@@ -1,6 +1,7 @@
 //! Velocities of 82 galaxies as a mixture of three normals: a posterior with six modes that weigh the same, one for each order
 //! of the components.
 
+use crate::lanes::one::{self, LN_TAU};
 use crate::lanes::{Kernel, Lanes, WIDTH, dispatch, exp, ln};
 use crate::{Batch, Evaluation, Result, Target};
 
@@ -40,11 +41,11 @@ impl Galaxies {
     /// Means, widths and weights at a point.
     pub fn values(point: &[f64]) -> [f64; DIM] {
         let top = point[6..].iter().copied().fold(f64::MIN, f64::max);
-        let sum: f64 = point[6..].iter().map(|logit| (logit - top).exp()).sum();
+        let sum: f64 = point[6..].iter().map(|logit| one::exp(logit - top)).sum();
         std::array::from_fn(|j| match j {
             0..3 => point[j],
-            3..6 => point[j].exp(),
-            _ => (point[j] - top).exp() / sum,
+            3..6 => one::exp(point[j]),
+            _ => one::exp(point[j] - top) / sum,
         })
     }
 }
@@ -90,7 +91,7 @@ impl Kernel for Posterior<'_> {
 #[inline(always)]
 fn prior<L: Lanes>(x: &[L; DIM]) -> (L, [L; DIM]) {
     let (mean, width) = PRIOR;
-    let constant = -0.5 * DIM as f64 * std::f64::consts::TAU.ln() - COMPONENTS as f64 * width.ln();
+    let constant = -0.5 * DIM as f64 * LN_TAU - COMPONENTS as f64 * one::ln(width);
     let mut log_density = L::splat(constant);
     let pulls = std::array::from_fn(|j| {
         let (away, precision) =
@@ -126,7 +127,7 @@ fn likelihood<L: Lanes>(x: &[L; DIM]) -> (L, [L; DIM]) {
     let (weight, log_sum) = softmax(logit);
     let zero = L::splat(0.0);
     let mut slopes = [zero; DIM];
-    let mut total = L::splat(-0.5 * VELOCITIES.len() as f64 * std::f64::consts::TAU.ln());
+    let mut total = L::splat(-0.5 * VELOCITIES.len() as f64 * LN_TAU);
     for velocity in VELOCITIES {
         let away: [L; COMPONENTS] = std::array::from_fn(|k| (L::splat(velocity) - mean[k]) * per_width[k]);
         let (share, log_density) = softmax(std::array::from_fn(|k| {

@@ -1,6 +1,7 @@
 //! GMM-d: 40 Gaussian modes in the plane, padded with zeros to d dimensions (App. E.1).
 
 use crate::call::Scratch;
+use crate::lanes::one::{self, LN_TAU};
 use crate::lanes::{Kernel, Lanes, WIDTH, dispatch, exp, for_each_chunk, ln};
 use crate::streams::RowStream;
 use crate::transport::EnergyModel;
@@ -110,8 +111,8 @@ impl Kernel for Mixture<'_> {
     fn run<L: Lanes>(self) {
         let dim = self.gmm.dim;
         let variance = self.gmm.standard_deviation * self.gmm.standard_deviation;
-        let half_log_tau = 0.5 * std::f64::consts::TAU.ln();
-        let log_normaliser = -(self.gmm.means.len() as f64).ln() - dim as f64 * half_log_tau;
+        let half_log_tau = 0.5 * LN_TAU;
+        let log_normaliser = -one::ln(self.gmm.means.len() as f64) - dim as f64 * half_log_tau;
         for first in (0..self.x.rows()).step_by(WIDTH) {
             let rows = (self.x.rows() - first).min(WIDTH);
             let x = &self.x.as_slice()[first * dim..(first + rows) * dim];

@@ -1,8 +1,8 @@
 //! LogGamma (Beaujean and Caldwell 2013; Buchner 2016): four modes with heavy tails, on the box [0, 1]ᵈ.
 
 use super::boxed::{Likelihood, log_sum, share};
-use crate::lanes::one::exp;
-use std::f64::consts::{LN_2, TAU};
+use crate::lanes::one::{LN_TAU, exp, ln};
+use std::f64::consts::LN_2;
 
 /// x₀ is one of two LogGamma laws and x₁ one of two normals, at ⅓ and ⅔ with equal weights; of the others one half are LogGamma and
 /// the rest normal, at ⅔. All have the scale 1/30.
@@ -33,13 +33,13 @@ impl LogGamma {
 fn skewed(x: f64, at: f64) -> (f64, f64) {
     let z = RATE * (x - at);
     let rise = exp(z);
-    (z - rise + RATE.ln(), RATE * (1.0 - rise))
+    (z - rise + ln(RATE), RATE * (1.0 - rise))
 }
 
 /// Log density of the normal, and its slope.
 fn normal(x: f64, at: f64) -> (f64, f64) {
     let z = RATE * (x - at);
-    (-0.5 * z * z + RATE.ln() - 0.5 * TAU.ln(), -RATE * z)
+    (-0.5 * z * z + ln(RATE) - 0.5 * LN_TAU, -RATE * z)
 }
 
 /// Two laws at both places, each with one half.
@@ -75,12 +75,12 @@ impl Likelihood for LogGamma {
 
     /// Shares of the laws in the box, in closed form.
     fn log_z(&self) -> f64 {
-        let skewed = |at: f64| (-(-RATE * at).exp()).exp() - (-(RATE * (1.0 - at)).exp()).exp();
+        let skewed = |at: f64| exp(-exp(-RATE * at)) - exp(-exp(RATE * (1.0 - at)));
         let normal = |at: f64| share([0.0, 1.0], at, 1.0 / RATE);
-        let both = |law: &dyn Fn(f64) -> f64| (0.5 * (law(PLACES[0]) + law(PLACES[1]))).ln();
+        let both = |law: &dyn Fn(f64) -> f64| ln(0.5 * (law(PLACES[0]) + law(PLACES[1])));
         both(&skewed)
             + both(&normal)
-            + (self.normals_from() - 2) as f64 * skewed(PLACES[0]).ln()
-            + (self.dim - self.normals_from()) as f64 * normal(PLACES[0]).ln()
+            + (self.normals_from() - 2) as f64 * ln(skewed(PLACES[0]))
+            + (self.dim - self.normals_from()) as f64 * ln(normal(PLACES[0]))
     }
 }

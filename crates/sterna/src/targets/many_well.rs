@@ -1,5 +1,6 @@
 //! ManyWell-d: d/2 independent copies of a double well times a Gaussian (App. E.1); 32 in the paper.
 
+use crate::lanes::one::{LN_TAU, exp, ln};
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::RowStream;
 use crate::{Batch, Evaluation, Result, Target};
@@ -31,8 +32,8 @@ fn well(x: f64) -> f64 {
 /// Log density of the proposal for exact draws: two normals near the bottoms of the wells.
 fn proposal(x: f64) -> f64 {
     let z = |m: f64| (x - m) / PROPOSAL_WIDTH;
-    (0.5 * (-0.5 * z(BOTTOM).powi(2)).exp() + 0.5 * (-0.5 * z(-BOTTOM).powi(2)).exp()).ln()
-        - (PROPOSAL_WIDTH * std::f64::consts::TAU.sqrt()).ln()
+    ln(0.5 * exp(-0.5 * z(BOTTOM).powi(2)) + 0.5 * exp(-0.5 * z(-BOTTOM).powi(2)))
+        - ln(PROPOSAL_WIDTH * std::f64::consts::TAU.sqrt())
 }
 const BOTTOM: f64 = 1.75;
 const PROPOSAL_WIDTH: f64 = 0.4;
@@ -62,8 +63,8 @@ impl Target for ManyWell {
     /// By the trapezoidal rule, whose error for this integrand is below rounding at this step.
     fn log_z(&self) -> Option<f64> {
         let step = 1.0 / 64.0;
-        let one = (-384..=384).map(|i| well(f64::from(i) * step).exp()).sum::<f64>() * step;
-        Some(0.5 * self.dim as f64 * (one.ln() + 0.5 * std::f64::consts::TAU.ln()))
+        let one = (-384..=384).map(|i| exp(well(f64::from(i) * step))).sum::<f64>() * step;
+        Some(0.5 * self.dim as f64 * (ln(one) + 0.5 * LN_TAU))
     }
 
     fn draw(&self, stream: &mut RowStream, x: &mut [f64]) -> bool {
@@ -71,7 +72,7 @@ impl Target for ManyWell {
             pair[0] = loop {
                 let side = if stream.uniform() < 0.5 { BOTTOM } else { -BOTTOM };
                 let x = side + PROPOSAL_WIDTH * stream.normal();
-                if stream.uniform().ln() < well(x) - proposal(x) - self.log_envelope {
+                if ln(stream.uniform()) < well(x) - proposal(x) - self.log_envelope {
                     break x;
                 }
             };

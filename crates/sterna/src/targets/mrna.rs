@@ -8,6 +8,7 @@
 //! Exchanging β and δ changes nothing, so that each mode holds one half. Five parameters on a scale of log₁₀, flat within
 //! bounds (Ballnus et al., BMC Systems Biology 11:63, 2017).
 
+use crate::lanes::one::{self, LN_TAU};
 use crate::lanes::{Kernel, Lanes, WIDTH, dispatch, exp, sigmoid, softplus};
 use crate::{Batch, Evaluation, Result, Target};
 use std::f64::consts::LN_10;
@@ -51,7 +52,7 @@ impl Mrna {
     /// log₁₀ of t₀, k m₀, β, δ and σ at a point.
     pub fn values(point: &[f64]) -> [f64; DIM] {
         std::array::from_fn(|j| {
-            Self::LOWER[j] + (Self::UPPER[j] - Self::LOWER[j]) / (1.0 + (-point[j]).exp())
+            Self::LOWER[j] + (Self::UPPER[j] - Self::LOWER[j]) / (1.0 + one::exp(-point[j]))
         })
     }
 }
@@ -94,7 +95,7 @@ impl Kernel for Posterior<'_> {
                 let slope = L::splat(Mrna::UPPER[j] - Mrna::LOWER[j]) * above * below * slopes[j];
                 (slope + below - above).store_column(score, DIM, j);
             }
-            let widths: f64 = (0..DIM).map(|j| (Mrna::UPPER[j] - Mrna::LOWER[j]).ln()).sum();
+            let widths: f64 = (0..DIM).map(|j| one::ln(Mrna::UPPER[j] - Mrna::LOWER[j])).sum();
             (log_density + L::splat(widths)).store_some(&mut self.out.log_density[first..first + rows]);
         }
     }
@@ -129,7 +130,7 @@ fn likelihood<L: Lanes>(values: [L; DIM]) -> (L, [L; DIM]) {
     let count = L::splat(FLUORESCENCE.len() as f64);
     let precision = exp(values[4] * L::splat(-2.0 * LN_10));
     let scaled = squares * precision;
-    let constant = L::splat(-0.5 * FLUORESCENCE.len() as f64 * std::f64::consts::TAU.ln());
+    let constant = L::splat(-0.5 * FLUORESCENCE.len() as f64 * LN_TAU);
     let log_likelihood = constant - count * L::splat(LN_10) * values[4] - L::splat(0.5) * scaled;
     let by_mean = height * precision * L::splat(LN_10);
     let is_slow = beta.lt(delta);

@@ -1,6 +1,7 @@
 //! Normals with diagonal precision: everything about them is known in closed form.
 
 use crate::call::Scratch;
+use crate::lanes::one::{LN_TAU, ln};
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
 use crate::streams::RowStream;
 use crate::transport::EnergyModel;
@@ -53,7 +54,7 @@ impl Normal {
             factor *= (2.0 * a + 1.0) / (2.0 * a);
             a += 1.0;
         }
-        factor * 0.5 * precision.ln().abs()
+        factor * 0.5 * ln(precision).abs()
     }
 }
 
@@ -66,9 +67,9 @@ impl EnergyModel for Normal {
                 let variance = s / self.precision[j] + 1.0 - s;
                 let shift = x - s.sqrt() * self.mean[j];
                 *score = -shift / variance;
-                sum += shift * shift / variance + (variance * self.precision[j]).ln();
+                sum += shift * shift / variance + ln(variance * self.precision[j]);
             }
-            out.log_density[i] = -0.5 * (sum + x.dim() as f64 * std::f64::consts::TAU.ln());
+            out.log_density[i] = -0.5 * (sum + x.dim() as f64 * LN_TAU);
         }
         Ok(())
     }
@@ -89,7 +90,7 @@ impl Target for Normal {
     }
 
     fn log_z(&self) -> Option<f64> {
-        Some(-0.5 * self.precision.iter().map(|p| p.ln()).sum::<f64>())
+        Some(-0.5 * self.precision.iter().map(|p| ln(*p)).sum::<f64>())
     }
 
     fn diffused(&self) -> Option<&dyn EnergyModel> {
@@ -116,7 +117,7 @@ impl Kernel for Parabola<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let dim = self.x.dim();
-        let constant = -0.5 * dim as f64 * std::f64::consts::TAU.ln();
+        let constant = -0.5 * dim as f64 * LN_TAU;
         for i in 0..self.x.rows() {
             let mut sum = L::splat(0.0);
             let score = self.out.score.row_mut(i);

@@ -1,6 +1,7 @@
 //! Two Gaussian shells (Feroz, Hobson and Bridges, MNRAS 398, 1601, 2009), on the box [−6, 6]ᵈ.
 
 use super::boxed::{Likelihood, integral, log_sum};
+use crate::lanes::one::{exp, ln};
 use std::f64::consts::{LN_2, PI, TAU};
 
 /// Shells of radius 2 and width 0.1 about ±3.5 e₁, each as high as a normal of that width; half of the evidence is in each.
@@ -50,7 +51,7 @@ impl Likelihood for Shells {
             *slope = along * x;
         }
         slopes[0] += Self::CENTRE * (share * left_slope - (1.0 - share) * right_slope);
-        log_sum - (Self::WIDTH * TAU.sqrt()).ln()
+        log_sum - ln(Self::WIDTH * TAU.sqrt())
     }
 
     /// The shells' radius by quadrature, their angles in closed form; the box cuts off less than 10⁻⁷ of them.
@@ -58,16 +59,16 @@ impl Likelihood for Shells {
         let dim = self.dim as i32;
         let density = |r: f64| {
             let away = (r - Self::RADIUS) / Self::WIDTH;
-            r.powi(dim - 1) * (-0.5 * away * away).exp() / (Self::WIDTH * TAU.sqrt())
+            r.powi(dim - 1) * exp(-0.5 * away * away) / (Self::WIDTH * TAU.sqrt())
         };
         // log of the sphere's surface 2 π^{d/2} / Γ(d/2), from Γ(1) = 1 or Γ(½) = √π upwards.
-        let mut log_gamma = if dim % 2 == 0 { 0.0 } else { 0.5 * PI.ln() };
+        let mut log_gamma = if dim % 2 == 0 { 0.0 } else { 0.5 * ln(PI) };
         let mut argument = if dim % 2 == 0 { 1.0 } else { 0.5 };
         while argument < 0.5 * f64::from(dim) {
-            log_gamma += argument.ln();
+            log_gamma += ln(argument);
             argument += 1.0;
         }
-        let surface = LN_2 + 0.5 * f64::from(dim) * PI.ln() - log_gamma;
-        LN_2 + surface + integral([0.8, 3.5], 4000, density).ln() - f64::from(dim) * 12f64.ln()
+        let surface = LN_2 + 0.5 * f64::from(dim) * ln(PI) - log_gamma;
+        LN_2 + surface + ln(integral([0.8, 3.5], 4000, density)) - f64::from(dim) * ln(12f64)
     }
 }

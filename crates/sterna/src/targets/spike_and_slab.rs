@@ -1,7 +1,8 @@
 //! A spike and a slab: a mode so narrow that no walk finds it, with half of the evidence, on [−1, 1]ᵈ.
 
 use super::boxed::{Likelihood, log_sum, share};
-use std::f64::consts::{LN_2, TAU};
+use crate::lanes::one::{LN_TAU, ln};
+use std::f64::consts::LN_2;
 
 /// L = ½ N(¼, 0.02²) + ½ N(−¼, 0.2²), the same in every coordinate.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +36,7 @@ impl Likelihood for SpikeAndSlab {
     fn evaluate(&self, x: &[f64], slopes: &mut [f64]) -> f64 {
         let bell = |(mean, width): (f64, f64)| {
             let squares: f64 = x.iter().map(|x| (x - mean) * (x - mean)).sum();
-            -0.5 * squares / (width * width) - x.len() as f64 * (width.ln() + 0.5 * TAU.ln())
+            -0.5 * squares / (width * width) - x.len() as f64 * (ln(width) + 0.5 * LN_TAU)
         };
         let (log_sum, share) = log_sum(bell(Self::SPIKE), bell(Self::SLAB));
         let pull = |x: f64, (mean, width): (f64, f64)| (mean - x) / (width * width);
@@ -47,6 +48,6 @@ impl Likelihood for SpikeAndSlab {
 
     fn log_z(&self) -> f64 {
         let within = |(mean, width)| share(self.bounds(), mean, width).powi(self.dim as i32);
-        (0.5 * (within(Self::SPIKE) + within(Self::SLAB))).ln() - self.dim as f64 * LN_2
+        ln(0.5 * (within(Self::SPIKE) + within(Self::SLAB))) - self.dim as f64 * LN_2
     }
 }

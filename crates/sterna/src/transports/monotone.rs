@@ -7,6 +7,7 @@
 
 use super::smooth::{BINS, log_masses};
 use crate::call::Scratch;
+use crate::lanes::one::{exp, ln};
 use crate::transport::{Flow, Interval};
 use crate::{Batch, Error, Result};
 use rayon::prelude::*;
@@ -74,7 +75,7 @@ impl Monotone {
             let (z, slope) = from.up(*x);
             let (image, slope_there) = to.down(z);
             *x = image;
-            log_det += (slope / slope_there).ln();
+            log_det += ln(slope / slope_there);
         }
         Ok(log_det)
     }
@@ -138,7 +139,7 @@ impl Counted {
         };
         let (first, second) = values.split_at(values.len() / 2);
         let shares = [shares(first), shares(second), shares(&values)];
-        let start = shares[2].iter().map(|share| (0.5 * (share + 1.0 / BINS as f64)).ln()).collect();
+        let start = shares[2].iter().map(|share| ln(0.5 * (share + 1.0 / BINS as f64))).collect();
         Ok(Self { low, step, shares, start })
     }
 
@@ -149,7 +150,7 @@ impl Counted {
             let mut theta = self.start.clone();
             for (out, penalty) in out.iter_mut().zip(PENALTIES) {
                 log_masses(&self.shares[fitted], penalty, &mut theta);
-                let log_total = theta.iter().map(|t| t.exp()).sum::<f64>().ln();
+                let log_total = ln(theta.iter().map(|t| exp(*t)).sum::<f64>());
                 *out -= self.shares[judge].iter().zip(&theta).map(|(s, t)| s * (t - log_total)).sum::<f64>();
             }
         }
@@ -192,14 +193,14 @@ struct Law {
 impl Law {
     /// From log masses of bins.
     fn new(low: f64, step: f64, theta: &[f64]) -> Self {
-        let total: f64 = theta.iter().map(|t| t.exp()).sum();
+        let total: f64 = theta.iter().map(|t| exp(*t)).sum();
         let bins = theta.len();
         let even = UNIFORM / bins as f64;
-        let mass: Vec<f64> = theta.iter().map(|t| (1.0 - UNIFORM) * t.exp() / total + even).collect();
+        let mass: Vec<f64> = theta.iter().map(|t| (1.0 - UNIFORM) * exp(*t) / total + even).collect();
         // A tail falls as the density does at its end: the density there, and the mass beyond.
         let tail = |end: f64, next: f64| {
-            let fall = ((next / end).ln() / step).max(1.0 / (bins as f64 * step));
-            let density = end * (-0.5 * fall * step).exp() / step;
+            let fall = (ln(next / end) / step).max(1.0 / (bins as f64 * step));
+            let density = end * exp(-0.5 * fall * step) / step;
             (density, density / fall)
         };
         let [(first, below), (last, above)] = [tail(mass[0], mass[1]), tail(mass[bins - 1], mass[bins - 2])];
@@ -221,7 +222,7 @@ impl Law {
         let (left, right) = (sums(below, &mut mass.iter()), sums(above, &mut mass.iter().rev()));
         let knot = |k: usize| {
             let (left, right) = (left[k], right[bins - k]);
-            Knot { z: (left / right).ln(), slope: density(k) * (left + right) / (left * right) }
+            Knot { z: ln(left / right), slope: density(k) * (left + right) / (left * right) }
         };
         Self { low, step, knots: (0..=bins).map(knot).collect() }
     }

@@ -1,6 +1,8 @@
 //! Smooth densities on a grid: counts of bins, and a penalty on third differences of the log density (Silverman 1982). What the
 //! penalty leaves untouched is the normal with the counts' mean and variance, so where counts say no more it is that.
 
+use crate::lanes::one::exp;
+
 /// Bins of a grid.
 pub(super) const BINS: usize = 128;
 
@@ -18,14 +20,14 @@ const GAIN: f64 = 1e-12;
 /// to 1. Begins at `theta`, and ends where rounding lets no step be found.
 pub(super) fn log_masses(shares: &[f64], penalty: f64, theta: &mut [f64]) {
     let objective = |theta: &[f64]| {
-        let fit: f64 = theta.iter().zip(shares).map(|(t, share)| t.exp() - share * t).sum();
+        let fit: f64 = theta.iter().zip(shares).map(|(t, share)| exp(*t) - share * t).sum();
         let rough: f64 = theta.windows(4).map(|w| third(w).powi(2)).sum();
         fit + 0.5 * penalty * rough
     };
     let mut best = objective(theta);
     for _ in 0..MOST_STEPS {
-        let mut matrix: Banded = theta.iter().map(|t| [t.exp(), 0.0, 0.0, 0.0]).collect();
-        let mut step: Vec<f64> = theta.iter().zip(shares).map(|(t, share)| share - t.exp()).collect();
+        let mut matrix: Banded = theta.iter().map(|t| [exp(*t), 0.0, 0.0, 0.0]).collect();
+        let mut step: Vec<f64> = theta.iter().zip(shares).map(|(t, share)| share - exp(*t)).collect();
         for i in 0..theta.len() - 3 {
             let pull = penalty * third(&theta[i..i + 4]);
             for j in 0..4 {

@@ -1,5 +1,7 @@
 //! Tests of what `sterna` offers, one module per subject, in one binary.
 
+#![allow(clippy::disallowed_methods, reason = "tests compare with the functions of the standard library")]
+
 mod accelerators;
 mod among;
 mod annealing;

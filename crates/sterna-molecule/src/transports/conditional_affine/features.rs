@@ -2,6 +2,7 @@
 
 use crate::internal::InternalCoordinates;
 use sterna::lanes::Lanes;
+use sterna::lanes::one::sin_cos;
 
 /// Multiples of each soft torsion among the features.
 const HARMONICS: usize = 3;
@@ -83,13 +84,13 @@ impl Features {
         for (torsion, out) in soft.iter().zip(out.iter_mut()) {
             *out = 0.0;
             for k in 1..=HARMONICS {
-                let (s, c) = (k as f64 * torsion).sin_cos();
+                let (s, c) = sin_cos(k as f64 * torsion);
                 *out += k as f64 * (adjoint[next + 1] * c - adjoint[next] * s);
                 next += 2;
             }
         }
         for &(a, b) in &self.pairs {
-            let ((sa, ca), (sb, cb)) = (soft[a].sin_cos(), soft[b].sin_cos());
+            let ((sa, ca), (sb, cb)) = (sin_cos(soft[a]), sin_cos(soft[b]));
             // Of cos cos, cos sin, sin cos and sin sin.
             let g = &adjoint[next..next + 4];
             out[a] += ca * (g[2] * cb + g[3] * sb) - sa * (g[0] * cb + g[1] * sb);

@@ -10,6 +10,7 @@ use crate::transports::ordered::{for_blocks, means};
 use crate::transports::regression::Ridge;
 use crate::transports::torus::TorusMap;
 use crate::transports::{Chart, wrap};
+use sterna::lanes::one::{ln, sin_cos};
 use sterna::lanes::{Lanes, Portable, Vector};
 
 /// Ridge penalty: as if so many samples had shown no dependence on a feature.
@@ -30,7 +31,7 @@ struct RowFeatures<'a> {
 impl RowFeatures<'_> {
     fn write(&self, row: &[f64], t: f64, out: &mut [f64]) {
         let angle = |torsion: usize| {
-            let (s, c) = row[self.soft[torsion]].sin_cos();
+            let (s, c) = sin_cos(row[self.soft[torsion]]);
             (Portable::splat(s), Portable::splat(c))
         };
         self.features.write(angle, |k, value: Portable| out[k] = value.to_array()[0]);
@@ -129,7 +130,7 @@ pub(super) fn fit_stiff(
         });
         let count = (rows.len() / dim) as f64;
         for (points, sum) in points.iter_mut().zip(squares) {
-            points.push((t.ln(), 0.5 * (sum / count).ln()));
+            points.push((ln(t), 0.5 * ln(sum / count)));
         }
     }
     for (stiff, points) in fitted.iter_mut().zip(&points) {

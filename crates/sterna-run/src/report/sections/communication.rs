@@ -226,10 +226,10 @@ fn rejection_rates(folder: &Folder) -> Option<Chart> {
     let kind = folder.summary.setup.accelerator.kind.as_str();
     for (n, &rate) in rates.iter().enumerate() {
         let at = n as f64;
-        chart.bar("c1", (at - 0.36, 0.0), (at + 0.36, rate));
+        chart.column("c1", at, rate);
         let mut tip = format!("chains {n} and {}: {} rejected", n + 1, percent(rate));
         if let Some((plain, _)) = &plain {
-            chart.line("c2 heavy", &[(at - 0.42, plain[n]), (at + 0.42, plain[n])]);
+            chart.level("c2 heavy", at, plain[n]);
             tip += &format!("; a plain swap {}", percent(plain[n]));
         }
         chart.tip(at, rate, tip);

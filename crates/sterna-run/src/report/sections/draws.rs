@@ -184,8 +184,8 @@ fn marginal(summary: &Summary, labels: &Labels, draws: &Columns, exact: Option<&
             .description(format!("Histogram of {name}. {words}"));
     chart.area("c1", &corners(&ours), 0.0);
     chart.line("c1 thin", &corners(&ours));
-    chart.key(Key::Area, "c1", "drawn");
     if let Some(theirs) = &theirs {
+        chart.key(Key::Area, "c1", "drawn");
         chart.line("c2", &corners(theirs));
         chart.key(Key::Line, "c2", "exact");
     }

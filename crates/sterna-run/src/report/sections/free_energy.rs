@@ -199,7 +199,7 @@ fn overlaps(z: &LogZ, way: &str) -> Option<Chart> {
         .description(format!("Overlaps of {n} pairs; the least is {}.", percent(least)));
     for (n, pair) in z.pairs.iter().enumerate() {
         let (at, overlap) = (n as f64, pair.overlap);
-        chart.bar("c3", (at - 0.36, 0.0), (at + 0.36, if overlap.is_nan() { 0.0 } else { overlap }));
+        chart.column("c3", at, if overlap.is_nan() { 0.0 } else { overlap });
         let ratio = number(pair.bar);
         chart.tip(
             at,

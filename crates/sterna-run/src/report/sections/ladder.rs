@@ -42,7 +42,8 @@ fn two_legs_axis(label: &str) -> Axis {
 /// Rejections up to each chain: Λ(β).
 fn barrier_so_far(summary: &Summary) -> Option<Chart> {
     let (betas, rates) = (&summary.setup.schedule, &summary.swaps.rejection_rates);
-    if betas.len() != rates.len() + 1 || rates.iter().any(|rate| !rate.is_finite()) {
+    // Between two chains there is nothing to see.
+    if betas.len() < 3 || betas.len() != rates.len() + 1 || rates.iter().any(|rate| !rate.is_finite()) {
         return None;
     }
     let mut line = vec![(betas[0], 0.0)];

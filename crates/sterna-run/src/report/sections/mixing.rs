@@ -168,9 +168,24 @@ fn ranks(id: &str, draws: &Columns, i: usize, name: &str) -> Option<Chart> {
     Some(chart)
 }
 
+/// Autocorrelations of each ladder, up to where they are near zero, or a quarter of the draws.
+fn autocorrelations(draws: &Columns, i: usize) -> Vec<Vec<f64>> {
+    const NEAR_ZERO: f64 = 0.1;
+    let mut lags = LAGS;
+    loop {
+        let found: Vec<Vec<f64>> = draws.by_ladder(i).map(|values| autocorrelation(values, lags)).collect();
+        let remember = found.iter().any(|values| values.last().is_some_and(|last| *last > NEAR_ZERO));
+        let longest = draws.by_ladder(i).map(<[f64]>::len).max().unwrap_or(0);
+        if !remember || 12 * lags > longest {
+            return found;
+        }
+        lags *= 3;
+    }
+}
+
 fn lags(id: &str, draws: &Columns, i: usize, name: &str) -> Option<Chart> {
     let stride = draws.stride?;
-    let of_ladders: Vec<Vec<f64>> = draws.by_ladder(i).map(|values| autocorrelation(values, LAGS)).collect();
+    let of_ladders = autocorrelations(draws, i);
     let most = of_ladders.iter().map(Vec::len).max().filter(|lags| *lags > 1)?;
     let x = Axis::linear("lag, in draws", 0.0, ((most - 1) * stride) as f64);
     let low = of_ladders.iter().flatten().copied().fold(-0.1, f64::min);
@@ -179,8 +194,12 @@ fn lags(id: &str, draws: &Columns, i: usize, name: &str) -> Option<Chart> {
         .description(format!("Autocorrelations of {name} up to lag {}.", (most - 1) * stride));
     chart.line("dash ink", &[(0.0, 0.0), (((most - 1) * stride) as f64, 0.0)]);
     for (ladder, values) in of_ladders.iter().enumerate().take(LADDERS) {
-        let points: Vec<(f64, f64)> =
-            values.iter().enumerate().map(|(k, r)| ((k * stride) as f64, *r)).collect();
+        let points: Vec<(f64, f64)> = values
+            .iter()
+            .enumerate()
+            .step_by(most.div_ceil(2 * LAGS))
+            .map(|(k, r)| ((k * stride) as f64, *r))
+            .collect();
         chart.line(&class(ladder), &points);
         for &(lag, r) in points.iter().step_by(4) {
             chart.tip(lag, r, format!("ladder {ladder}, lag {lag}: {}", significant(r, 2)));

@@ -84,7 +84,7 @@ fn normals(weights: &[f64]) -> Option<Chart> {
         .caption("Share of each in the mixture that replicas start anew from.")
         .description(format!("Weights of {n} normals; the largest is {}.", percent(most)));
     for (k, &weight) in weights.iter().enumerate() {
-        chart.bar("c1", (k as f64 - 0.36, 0.0), (k as f64 + 0.36, weight));
+        chart.column("c1", k as f64, weight);
         chart.tip(k as f64, weight, format!("normal {k}: {}", percent(weight)));
     }
     Some(chart)

@@ -129,17 +129,21 @@ fn acceptance(explorer: &ExplorerSummary, wanted: Option<f64>, way: &str) -> Opt
         Axis::linear("share of moves accepted", 0.0, 1.0),
     )
     .height(240.0)
-    .caption(match explorer.moves.is_empty() {
-        true => "Chains without a bar draw exactly.",
-        false => {
-            "Chains without a bar draw exactly. How many moves a chain makes between two swaps was found in tuning: \
-             point at a bar to see it."
-        }
+    .caption({
+        let size = match steps_in_use(explorer)[..] {
+            [(_, size)] => format!(" The {} in use is {}.", explorer.size, significant(size, 3)),
+            _ => String::new(),
+        };
+        let moves = match explorer.moves.is_empty() {
+            true => "",
+            false => " How many moves a chain makes between two swaps was found in tuning: point at a bar to see it.",
+        };
+        format!("Chains without a bar draw exactly.{size}{moves}")
     })
     .description(format!("Acceptance of local moves on {chains} chains; the least is {}.", percent(least)));
     for (n, &a) in acceptance.iter().enumerate().filter(|(_, a)| a.is_finite()) {
         let at = n as f64;
-        chart.bar(&shade(n, chains), (at - 0.36, 0.0), (at + 0.36, a));
+        chart.column(&shade(n, chains), at, a);
         let moves = match explorer.moves.get(n) {
             None => String::new(),
             Some(1) => ", 1 move an iteration".into(),
@@ -154,19 +158,21 @@ fn acceptance(explorer: &ExplorerSummary, wanted: Option<f64>, way: &str) -> Opt
     Some(chart)
 }
 
+/// Chains that move, with the size of their moves.
+fn steps_in_use(explorer: &ExplorerSummary) -> Vec<(f64, f64)> {
+    let moves = |n: usize| explorer.acceptance.get(n).is_some_and(|a| a.is_finite());
+    let all = explorer.step_size.iter().enumerate().filter(|(n, size)| **size > 0.0 && moves(*n));
+    all.map(|(n, &size)| (n as f64, size)).collect()
+}
+
 fn final_steps(explorer: &ExplorerSummary, way: &str) -> Option<Chart> {
-    let (sizes, acceptance) = (&explorer.step_size, &explorer.acceptance);
-    let points: Vec<(f64, f64)> = sizes
-        .iter()
-        .enumerate()
-        .filter(|(n, s)| **s > 0.0 && acceptance.get(*n).is_some_and(|a| a.is_finite()))
-        .map(|(n, &s)| (n as f64, s))
-        .collect();
+    let (sizes, points) = (&explorer.step_size, steps_in_use(explorer));
     let (low, high) = (
         points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min),
         points.iter().map(|p| p.1).fold(0.0, f64::max),
     );
-    if points.is_empty() {
+    // One alone is told beside its acceptance.
+    if points.len() < 2 {
         return None;
     }
     let mut chart = Chart::new(

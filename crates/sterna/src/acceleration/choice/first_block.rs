@@ -32,7 +32,8 @@ impl Choice {
         let (from, target) = (self.from(schedule), schedule.target());
         let own = |pair: usize| {
             let (carried, plain) = (seen.carried[pair], seen.plain[pair]);
-            let believed = carried.mean - DOUBT * carried.standard_error.hypot(plain.standard_error);
+            let believed =
+                carried.mean - DOUBT * (carried.standard_error.powi(2) + plain.standard_error.powi(2)).sqrt();
             believed + PLAIN_SHARE * (plain.mean - believed)
         };
         let known = |pair: usize| self.of_pair[pair] > 0 && seen.knows(pair) && own(pair).is_finite();

@@ -5,6 +5,7 @@ use super::judges::Judged;
 use crate::Result;
 use crate::acceleration::Fit;
 use crate::estimates::Seen;
+use crate::lanes::one::{self, ln};
 use crate::path::AnnealingPath;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -81,13 +82,11 @@ pub(super) struct Hope {
 pub(super) fn hoped(known: &[(usize, f64)], steps: usize) -> f64 {
     let power = match known {
         [] => return HOPED,
-        [.., (a, left), (b, less)] => {
-            ((left / less).ln() / (*b as f64 / *a as f64).ln()).clamp(0.0, MOST_POWER)
-        }
+        [.., (a, left), (b, less)] => (ln(left / less) / ln(*b as f64 / *a as f64)).clamp(0.0, MOST_POWER),
         [_] => USUAL_POWER,
     };
     let (last, left) = known[known.len() - 1];
-    left * (last as f64 / steps as f64).powf(power)
+    left * one::power(last as f64 / steps as f64, power)
 }
 
 impl Trainee {

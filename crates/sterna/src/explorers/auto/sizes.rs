@@ -3,6 +3,7 @@
 use crate::explorers::Between;
 use crate::explorers::hmc::{STEP_SIZE_BOUNDS, first_step, follow_acceptance};
 use crate::fitted::{Mixture, Shape};
+use crate::lanes::one::{exp, ln};
 use crate::{Batch, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +59,7 @@ impl AutoSizes {
     /// Moves in the shape of one of these normals, which lie all over the target, near the point that is moved.
     pub fn with_parts(mut self, parts: Mixture) -> Self {
         let (whole, dim) = (parts.pooled_shape().log_volume(), parts.dim() as f64);
-        let wider = |shape: &Shape| ((shape.log_volume() - whole) / dim).exp();
+        let wider = |shape: &Shape| exp((shape.log_volume() - whole) / dim);
         self.widening = self.shapes.iter().map(wider).collect();
         self.parts = Some(parts);
         self
@@ -111,11 +112,11 @@ impl AutoSizes {
         let mut out = self.clone();
         for (chain, information) in information.iter_rows().enumerate() {
             if information.iter().all(|&i| i > 0.0 && i.is_finite()) {
-                let shape = Shape::Diagonal(information.iter().map(|i| i.powf(-0.5)).collect());
+                let shape = Shape::Diagonal(information.iter().map(|i| i.sqrt().recip()).collect());
                 let wider = (shape.log_volume() - self.shapes[chain].log_volume()) / shape.dim() as f64;
-                out.step_size[chain] = bounded(self.step_size[chain] * (-wider).exp());
-                let mean_log = |x: &[f64]| x.iter().map(|x| x.ln()).sum::<f64>() / x.len() as f64;
-                let reach = (mean_log(spread.row(chain)) + 0.5 * mean_log(information)).exp();
+                out.step_size[chain] = bounded(self.step_size[chain] * exp(-wider));
+                let mean_log = |x: &[f64]| x.iter().map(|x| ln(*x)).sum::<f64>() / x.len() as f64;
+                let reach = exp(mean_log(spread.row(chain)) + 0.5 * mean_log(information));
                 // A coordinate that has not moved tells nothing.
                 out.reach[chain] = if reach.is_finite() { reach.clamp(1.0, FURTHEST) } else { 1.0 };
                 out.shapes[chain] = shape;

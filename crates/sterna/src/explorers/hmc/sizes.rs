@@ -2,6 +2,7 @@
 
 use crate::explorers::Between;
 use crate::fitted::Shape;
+use crate::lanes::one::{exp, ln};
 use crate::{Batch, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -61,14 +62,14 @@ pub const STEP_SIZE_BOUNDS: (f64, f64) = (1e-8, 1e3);
 
 /// The step to begin with where the widths of the coordinates are known, in their units.
 pub(in crate::explorers) fn first_step(dim: usize) -> f64 {
-    0.7 * (dim as f64).powf(-0.25)
+    0.7 / (dim as f64).sqrt().sqrt()
 }
 
 /// A step that grows where moves are accepted too readily and shrinks where they are not.
 pub(in crate::explorers) fn follow_acceptance(size: f64, acceptance: f64, wanted: f64, gain: f64) -> f64 {
     // No move at all (chain 0 draws exactly), or no number: nothing was learned.
     let change = if acceptance.is_finite() { gain * (acceptance - wanted) } else { 0.0 };
-    (size * change.exp()).clamp(STEP_SIZE_BOUNDS.0, STEP_SIZE_BOUNDS.1)
+    (size * exp(change)).clamp(STEP_SIZE_BOUNDS.0, STEP_SIZE_BOUNDS.1)
 }
 
 /// Steps that follow the acceptance that was seen.
@@ -110,11 +111,11 @@ pub(super) fn adapt_scales(sizes: &StepSizes, information: &Batch) -> StepSizes 
             continue;
         }
         let dim = information.len() as f64;
-        let mean_log = |scales: &[f64]| scales.iter().map(|s| s.ln()).sum::<f64>() / dim;
+        let mean_log = |scales: &[f64]| scales.iter().map(|s| ln(*s)).sum::<f64>() / dim;
         let before = mean_log(out.scale.row(chain));
-        out.scale.row_mut(chain).iter_mut().zip(information).for_each(|(s, i)| *s = i.powf(-0.5));
+        out.scale.row_mut(chain).iter_mut().zip(information).for_each(|(s, i)| *s = i.sqrt().recip());
         let after = mean_log(out.scale.row(chain));
-        out.step_size[chain] *= (before - after).exp();
+        out.step_size[chain] *= exp(before - after);
     }
     out
 }
