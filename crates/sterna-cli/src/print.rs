@@ -240,7 +240,11 @@ pub fn one_line(summary: &Summary) -> String {
 /// Chain by chain; of long ladders the ends and a few in between.
 fn ladder(summary: &Summary) -> Table {
     let (chains, explorer) = (summary.setup.chains, &summary.moves.explorer);
-    let mut rows = table(&["chain", "β", "rejected", "overlap", &explorer.size, "accepted"]);
+    let mut header = vec!["chain", "β", "rejected", "overlap", &explorer.size, "accepted"];
+    if !explorer.moves.is_empty() {
+        header.push("moves");
+    }
+    let mut rows = table(&header);
     let shown = |n: usize| {
         chains <= 12
             || n < 4
@@ -252,7 +256,7 @@ fn ladder(summary: &Summary) -> Table {
         let pair = |f: &dyn Fn(usize) -> f64| if n == 0 { String::new() } else { format!("{:.3}", f(n - 1)) };
         let acceptance = explorer.acceptance[n];
         let exact = acceptance.is_nan();
-        rows.add_row([
+        let mut row = vec![
             match summary.chain_name(n) {
                 Some(name) => format!("{n} {name}"),
                 None => n.to_string(),
@@ -262,9 +266,12 @@ fn ladder(summary: &Summary) -> Table {
             pair(&|p| summary.log_z.pairs[p].overlap),
             if exact { "exact draws".into() } else { format!("{:.4}", explorer.step_size[n]) },
             if exact { String::new() } else { format!("{acceptance:.3}") },
-        ]);
+        ];
+        let moves = explorer.moves.get(n);
+        row.extend(moves.map(|moves| if exact { String::new() } else { moves.to_string() }));
+        rows.add_row(row);
     }
-    align_right(&mut rows, 1..6);
+    align_right(&mut rows, 1..header.len());
     rows
 }
 

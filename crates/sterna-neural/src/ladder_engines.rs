@@ -94,6 +94,9 @@ fn engine(
     record: Option<&[u8]>,
 ) -> Result<Box<dyn Engine>> {
     let wrong = |reason| Err(Error::Config { field: "run.device", value: "cuda".into(), reason });
+    if frozen.sampler.path.as_spline().is_some() {
+        return wrong("a GPU walks straight paths alone (path.kind = \"geometric\")");
+    }
     let transport = record.map(crate::train_cmcd::trained).transpose()?;
     let Some(coordinates) = crate::cuda::Coordinates::of(&*frozen.sampler.path) else {
         return wrong(

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const MAGIC: &[u8; 8] = b"STERNA\x1a\n";
 
 /// Changes whenever the bytes of a state do.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
 const HEADER: usize = 8 + 4 + 8 + 8;
 

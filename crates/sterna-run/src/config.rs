@@ -21,8 +21,8 @@ pub use numbers::Numbers;
 pub use parameters::{ParameterConfig, described, parameters};
 pub(crate) use parameters::{constrained, posterior};
 pub use sections::{
-    ChainsConfig, Count, Device, NetworkConfig, OutputConfig, Preset, RunConfig, ScheduleConfig, Sight,
-    TrainingConfig, Until, word,
+    ChainsConfig, Count, Device, NetworkConfig, OutputConfig, PathShape, Preset, RunConfig, ScheduleConfig,
+    Sight, TrainingConfig, Until, word,
 };
 
 use crate::error::JobError;

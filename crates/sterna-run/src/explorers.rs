@@ -5,12 +5,14 @@ mod hmc;
 mod mala;
 mod slice;
 mod step_size;
+mod steps;
 
 pub use auto::Auto;
 pub use hmc::Hmc;
 pub use mala::Mala;
 pub use slice::Slice;
 pub use step_size::{Adaptation, Masses, StepSizeConfig};
+pub use steps::Steps;
 
 use crate::config::kinds::kinds;
 use crate::error::JobError;

@@ -1,15 +1,7 @@
-//! Targets without a score: what goes without one, and what is said of the rest.
+//! Targets without a score: what is said of what needs one.
 
 use crate::config::{AcceleratorKind, Config, ExplorerKind};
 use crate::error::JobError;
-use crate::explorers;
-
-/// Moves that need no score, where none were asked for.
-pub(crate) fn suit(config: &mut Config, explorer_is_open: bool) {
-    if explorer_is_open {
-        config.explorer = ExplorerKind::Slice(explorers::Slice::default());
-    }
-}
 
 /// Refuses what needs a score.
 pub(crate) fn check(config: &Config) -> Result<(), JobError> {

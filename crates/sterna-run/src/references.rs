@@ -20,7 +20,7 @@ use crate::problem::Problem;
 use std::sync::Arc;
 use sterna::Target;
 use sterna::acceleration::Acceleration;
-use sterna::paths::{Geometric, Reference};
+use sterna::paths::{Geometric, Reference, Spline};
 use sterna_molecule::{Molecule, TemperedPath};
 
 /// What a kind of reference does.
@@ -84,6 +84,11 @@ impl Density {
     /// The geometric path between them.
     pub fn path(&self) -> Result<Arc<Geometric>, JobError> {
         Ok(Arc::new(Geometric::new(self.reference.clone(), self.target.clone())?))
+    }
+
+    /// A plan on the path over exponents that tuning moves.
+    pub fn spline_plan(&self) -> Result<Plan, JobError> {
+        Ok(Plan::new(Arc::new(Spline::new(self.path()?, Vec::new())?), Acceleration::None, 0))
     }
 
     /// A plan on this path, whose reference may be fitted.

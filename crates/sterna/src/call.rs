@@ -217,6 +217,11 @@ impl Slots {
         Phase::Local.number(slot)
     }
 
+    /// Goes on after what another copy has handed out.
+    pub fn follow(&self, other: &Self) {
+        self.next.set(other.next.get());
+    }
+
     /// Begins another kernel: at an even number.
     pub fn begin_next(&self) {
         self.next.set(self.next.get().next_multiple_of(2));

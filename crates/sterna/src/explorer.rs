@@ -1,5 +1,6 @@
 //! Local exploration: moves that leave π^β of each row invariant (§2.1; Algorithm 1, line 3).
 
+use crate::balance::Balance;
 use crate::call::{Call, Scratch};
 use crate::explorers::Hmc;
 use crate::fitted::{Mixture, Shape};
@@ -44,6 +45,20 @@ impl Moved {
         }
     }
 
+    /// Adds what further moves of some of these rows did, those at `places`.
+    pub fn add(&mut self, further: &mut Self, places: &[usize]) {
+        for (moves, &i) in further.rows.iter().zip(places) {
+            self.rows[i].acceptance += moves.acceptance;
+            self.rows[i].proposed += moves.proposed;
+            self.rows[i].bad += moves.bad;
+        }
+        let bad = further.bad_point.take().map(|(i, point)| (places[i], point));
+        self.bad_point = match (self.bad_point.take(), bad) {
+            (Some(first), Some(bad)) => Some(if bad.0 < first.0 { bad } else { first }),
+            (first, bad) => first.or(bad),
+        };
+    }
+
     /// Notes a proposal at which the target answered NaN or +∞. Which one is kept does not depend on how ladders share
     /// batches.
     pub fn note_bad(&mut self, i: usize, point: &[f64]) {
@@ -82,6 +97,8 @@ pub enum Tuning<'a> {
         /// How far trajectories should reach, in units of the shapes, on each chain.
         reach: &'a [f64],
     },
+    /// What moves and swaps of a round were worth, for moves that may be more or fewer.
+    Balance(&'a Balance),
     /// Chains move from one schedule to another, which may have more of them or fewer.
     Schedule {
         /// Where they were.

@@ -3,11 +3,13 @@
 mod auto;
 mod followed;
 mod hmc;
+mod repeated;
 mod slice;
 
 pub use auto::{Auto, AutoSizes};
 pub use followed::Followed;
 pub use hmc::{Hmc, STEP_SIZE_BOUNDS, StepSize, StepSizes};
+pub use repeated::{MOVES, Repeated};
 pub use slice::Slice;
 
 use crate::Schedule;

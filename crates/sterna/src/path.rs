@@ -3,7 +3,7 @@
 use crate::call::Scratch;
 use crate::explorer::Explorer;
 use crate::lanes::{Kernel, Lanes, dispatch, for_each_chunk};
-use crate::paths::Geometric;
+use crate::paths::{Geometric, Spline};
 use crate::streams::{PhaseKey, Streams};
 use crate::{Batch, Evaluation, Result, Schedule};
 
@@ -267,6 +267,11 @@ pub trait AnnealingPath: Send + Sync {
 
     /// The geometric path that it is, if it is one: training knows its ends by it.
     fn as_geometric(&self) -> Option<&Geometric> {
+        None
+    }
+
+    /// The path over knots that it is, if it is one: tuning moves them.
+    fn as_spline(&self) -> Option<&Spline> {
         None
     }
 

@@ -25,6 +25,18 @@ pub fn path_score<T: Blend>(beta: T, pull: T, target_score: T) -> T {
     (-pull).blend(target_score, beta)
 }
 
+/// a log η + b log π̃, where (a, b) are exponents that a path goes over instead of (1 − β, β).
+#[inline(always)]
+pub fn powers_log_density(powers: [f64; 2], ends: [f64; 2]) -> f64 {
+    powers[0] * ends[0] + powers[1] * ends[1]
+}
+
+/// Its score, from the scores of both ends.
+#[inline(always)]
+pub fn powers_score(powers: [f64; 2], scores: [f64; 2]) -> f64 {
+    powers_log_density(powers, scores)
+}
+
 impl Blend for f64 {
     /// With two weights, so that both ends are exact.
     #[inline(always)]

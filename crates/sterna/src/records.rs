@@ -7,6 +7,7 @@ use crate::Result;
 use crate::iteration::{Recorder, Step};
 use serde::{Deserialize, Serialize};
 
+mod jumps;
 mod sampling;
 mod tuning;
 mod turns;
@@ -132,6 +133,14 @@ impl Counts {
                 sum / n as f64
             })
             .collect()
+    }
+
+    /// Local moves on each chain that were proposed.
+    pub fn moves<'a>(counts: impl Iterator<Item = &'a Counts> + Clone, chains: usize) -> Vec<u64> {
+        let of = |chain: usize| {
+            counts.clone().flat_map(|c| c.local.iter().skip(chain).step_by(chains)).map(|l| l.proposed).sum()
+        };
+        (0..chains).map(of).collect()
     }
 
     /// Swaps of each pair that were proposed.

@@ -1,6 +1,7 @@
 //! `kind = "none"`: plain swaps, which is parallel tempering.
 
 use super::{GpuCannot, Kind, Plan, Planned, steps};
+use crate::config::PathShape;
 use crate::error::JobError;
 use crate::references::Ground;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ impl Kind for NoAccelerator {
         let steps = steps("none", self.steps, 0, 0..=0)?;
         let acceleration = Acceleration::None;
         match &job.ground {
+            Ground::Density(density) if job.config.schedule.path == PathShape::Spline => {
+                density.spline_plan()
+            }
             Ground::Density(density) => density.plan(acceleration, steps),
             Ground::Molecule(hot) => Ok(Plan::new(hot.path.clone(), acceleration, steps)),
         }

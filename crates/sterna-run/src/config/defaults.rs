@@ -1,7 +1,10 @@
 //! Defaults that hang on the problem: a density of which nothing is known gets a fitted reference, and all that suits it.
 
-use super::{AcceleratorKind, Config, Count, Device, ExplorerKind, ReferenceKind, TargetKind, Until};
+use super::{
+    AcceleratorKind, Config, Count, Device, ExplorerKind, PathShape, ReferenceKind, TargetKind, Until,
+};
 use crate::error::JobError;
+use crate::explorers::Steps;
 use crate::problem::Problem;
 use crate::trial::is_of_a_user;
 use crate::{accelerators, explorers, no_score};
@@ -64,9 +67,11 @@ impl Config {
         };
         self.accelerator.name_transport_from_the_root();
         self.reference = self.reference.settled(problem, &self)?;
+        self.check_path()?;
         if !problem.target.has_score() {
-            let is_open = !self.given.has("explorer", "kind") && self.explorer == ExplorerKind::default();
-            no_score::suit(&mut self, is_open);
+            if let Some(steps) = self.steps_of_any_moves() {
+                self.explorer = explorers::Slice { steps, ..explorers::Slice::default() }.into();
+            }
             no_score::check(&self)?;
         }
         if matches!(self.reference, ReferenceKind::Fitted(_)) {
@@ -95,7 +100,11 @@ impl Config {
     /// would take more memory than there may be.
     fn choosing(&self, problem: &Problem) -> Option<Self> {
         let said = self.given.has("accelerator", "kind") || self.accelerator != AcceleratorKind::default();
-        if said || !is_of_a_user(problem) || self.run.device != Device::Cpu {
+        if said
+            || self.schedule.path == PathShape::Spline
+            || !is_of_a_user(problem)
+            || self.run.device != Device::Cpu
+        {
             return None;
         }
         let evaluation_cost_s = self.given.number("accelerator", "evaluation_cost_s");
@@ -106,6 +115,38 @@ impl Config {
             counted.chains.count = Count::Number(Settings::fitted().chains);
         }
         counted.settings(problem).is_ok().then_some(choosing)
+    }
+
+    /// Whether the rest of the config goes with the shape of the path.
+    fn check_path(&self) -> Result<(), JobError> {
+        if self.schedule.path == PathShape::Geometric {
+            return Ok(());
+        }
+        let refused = |key, value: &str, reason| {
+            Err(JobError::combination(key, value, "with schedule.path = \"spline\"", reason))
+        };
+        match &self.reference {
+            ReferenceKind::Fitted(_) => {
+                let reason = "its knots need a reference that stays: give \"standard-normal\" or \"prior\"";
+                return refused("reference.kind", "\"fitted\"", reason);
+            }
+            ReferenceKind::Tempered(_) => {
+                return refused(
+                    "reference.kind",
+                    "\"tempered\"",
+                    "a molecule's path has one energy, not two",
+                );
+            }
+            _ => {}
+        }
+        if self.run.device != Device::Cpu {
+            return refused("run.device", "\"cuda\"", "a GPU walks straight paths alone");
+        }
+        if !matches!(self.accelerator, AcceleratorKind::None(_)) {
+            let kind = format!("\"{}\"", self.accelerator.kind());
+            return refused("accelerator.kind", &kind, "transports know the straight path alone");
+        }
+        Ok(())
     }
 
     /// What was not said becomes what suits a fitted reference: chains as the barrier asks for, four ladders, moves that find
@@ -181,6 +222,13 @@ impl Config {
         }
     }
 
+    /// How many moves an iteration makes, where nothing was said of their kind: their number says nothing of it.
+    fn steps_of_any_moves(&self) -> Option<Steps> {
+        let ExplorerKind::Hmc(hmc) = &self.explorer else { return None };
+        let usual = explorers::Hmc { steps: hmc.steps, ..explorers::Hmc::default() };
+        (!self.given.has("explorer", "kind") && *hmc == usual).then_some(hmc.steps)
+    }
+
     fn suit(&mut self, suits: &Settings, has_score: bool) {
         let usual = Self::default();
         let given = self.given.clone();
@@ -191,8 +239,8 @@ impl Config {
         if open("chains", "ensembles") && self.chains.ensembles == usual.chains.ensembles {
             self.chains.ensembles = suits.ensembles;
         }
-        if has_score && open("explorer", "kind") && self.explorer == usual.explorer {
-            self.explorer = ExplorerKind::Auto(explorers::Auto::default());
+        if let Some(steps) = self.steps_of_any_moves().filter(|_| has_score) {
+            self.explorer = explorers::Auto { steps, ..explorers::Auto::default() }.into();
         }
         self.suit_rounds(suits.rounds, suits.round_iterations, suits.round_burn_in);
         if open("run", "burn_in") && self.run.burn_in == usual.run.burn_in {
@@ -275,6 +323,24 @@ mod tests {
     }
 
     #[test]
+    fn a_path_over_knots_keeps_its_ends() {
+        let spline = "[schedule]\npath = \"spline\"\n";
+        let usual = settled(spline);
+        assert_eq!((usual.reference.kind(), usual.accelerator.kind()), ("standard-normal", "none"));
+        assert!(usual.to_toml().contains("path = \"spline\"") && !settled("").to_toml().contains("path ="));
+        for (more, parts) in [
+            ("[reference]\nkind = \"fitted\"", ["reference.kind = \"fitted\"", "standard-normal"]),
+            ("[accelerator]\nkind = \"flow\"", ["accelerator.kind = \"flow\"", "straight"]),
+            ("[run]\ndevice = \"cuda\"", ["run.device = \"cuda\"", "straight"]),
+        ] {
+            let config = Config::parse(&format!("{spline}{more}"), &[]).unwrap();
+            let refused = config.settled(&Problem::new(Banana::new(2))).unwrap_err().to_string();
+            let says = |part: &&str| refused.contains(*part);
+            assert!(parts.iter().all(says) && refused.contains("schedule.path"), "{refused}");
+        }
+    }
+
+    #[test]
     fn what_was_said_stays() {
         let usual = settled("");
         assert!(matches!(usual.reference, ReferenceKind::Fitted(_)));
@@ -295,6 +361,11 @@ mod tests {
         // A resolved config stays as it is.
         let again = Config::parse(&usual.to_toml(), &[]).unwrap();
         assert_eq!(again.clone().settled(&Problem::new(Banana::new(2))).unwrap(), usual);
+        // Their number goes with moves of any kind.
+        for steps in ["4", "\"auto\""] {
+            let said = settled(&format!("[explorer]\nsteps = {steps}"));
+            assert!(said.explorer.kind() == "auto" && said.to_toml().contains(&format!("steps = {steps}")));
+        }
         // Defaults that were said are no defaults.
         let said = settled(
             "[chains]\ncount = 10\nensembles = 1\n[explorer]\nkind = \"hmc\"\n[run]\niterations = 100000\nburn_in = 1000",

@@ -1,6 +1,6 @@
 //! How much memory a run would take at most: what is beyond all bounds is refused before anything is written.
 
-use super::Config;
+use super::{Config, PathShape};
 use crate::accelerators::MOST_FULL;
 use crate::error::JobError;
 use crate::problem::Problem;
@@ -101,7 +101,8 @@ fn needs(config: &Config, problem: &Problem, settings: &Settings) -> Vec<Need> {
         },
         Need {
             what: "a round of tuning",
-            bytes: 24.0,
+            // A path over knots keeps what each sample says of both ends.
+            bytes: if config.schedule.path == PathShape::Spline { 72.0 } else { 24.0 },
             factors: with(rows(), factor("schedule.iterations", round as f64, 1100.0)),
         },
         // Each pair swaps in every other iteration, in two directions; a checkpoint is a copy.

@@ -37,6 +37,27 @@ pub struct ScheduleConfig {
     pub burn_in: u64,
     /// `barrier`, `rejection`, or `fixed`: the first schedule stays, which for molecules is geometric in temperature.
     pub criterion: Criterion,
+    /// `geometric`, the straight path from reference to target, or `spline`: over exponents that tuning moves to where the barrier
+    /// is lower.
+    #[serde(skip_serializing_if = "PathShape::is_geometric")]
+    pub path: PathShape,
+}
+
+/// How the path leads from reference to target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathShape {
+    /// Straight, in the exponents of both.
+    #[default]
+    Geometric,
+    /// Over knots that tuning moves.
+    Spline,
+}
+
+impl PathShape {
+    fn is_geometric(&self) -> bool {
+        *self == Self::Geometric
+    }
 }
 
 /// `[network]`
@@ -331,7 +352,8 @@ impl Default for ChainsConfig {
 
 impl Default for ScheduleConfig {
     fn default() -> Self {
-        Self { rounds: 10, iterations: 1100, burn_in: 100, criterion: Criterion::Barrier }
+        let criterion = Criterion::Barrier;
+        Self { rounds: 10, iterations: 1100, burn_in: 100, criterion, path: PathShape::default() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `kind = "hmc"`: Hamiltonian Monte Carlo.
 
-use super::{Adaptation, Kind, Masses, StepSizeConfig};
+use super::{Adaptation, Kind, Masses, StepSizeConfig, Steps};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sterna::explorer::Explorer;
@@ -19,8 +19,8 @@ use sterna::explorers;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hmc {
-    /// Proposals an iteration.
-    pub steps: usize,
+    /// Proposals an iteration, or "auto".
+    pub steps: Steps,
     /// Leapfrog steps a proposal.
     pub leapfrog_steps: usize,
     /// A number, one per chain, or "adapt".
@@ -38,7 +38,7 @@ pub struct Hmc {
 impl Default for Hmc {
     fn default() -> Self {
         Self {
-            steps: 1,
+            steps: 1.into(),
             leapfrog_steps: 5,
             step_size: StepSizeConfig::Adapt,
             acceptance: 0.92,
@@ -51,8 +51,8 @@ impl Default for Hmc {
 
 impl Kind for Hmc {
     fn moves(&self) -> Arc<dyn Explorer> {
-        Arc::new(explorers::Hmc {
-            steps: self.steps,
+        self.steps.of(|steps| explorers::Hmc {
+            steps,
             leapfrog_steps: self.leapfrog_steps,
             step_size: self.step_size.step_size(self.adaptation, self.acceptance),
             adapt_masses: self.masses == Masses::Adapt,

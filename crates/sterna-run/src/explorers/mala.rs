@@ -1,6 +1,6 @@
 //! `kind = "mala"`: Langevin moves with an acceptance test, which are HMC of one leapfrog step.
 
-use super::{Adaptation, Kind, Masses, StepSizeConfig};
+use super::{Adaptation, Kind, Masses, StepSizeConfig, Steps};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sterna::explorer::Explorer;
@@ -12,14 +12,14 @@ use sterna::explorers::Hmc;
 /// use sterna_run::Config;
 /// use sterna_run::explorers::Mala;
 ///
-/// let config = Config { explorer: Mala { steps: 4, ..Mala::default() }.into(), ..Config::default() };
+/// let config = Config { explorer: Mala { steps: 4.into(), ..Mala::default() }.into(), ..Config::default() };
 /// assert_eq!(config.explorer.kind(), "mala");
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Mala {
-    /// Proposals an iteration.
-    pub steps: usize,
+    /// Proposals an iteration, or "auto".
+    pub steps: Steps,
     /// A number, one per chain, or "adapt".
     pub step_size: StepSizeConfig,
     /// Mean acceptance that "adapt" aims at.
@@ -35,7 +35,7 @@ pub struct Mala {
 impl Default for Mala {
     fn default() -> Self {
         Self {
-            steps: 1,
+            steps: 1.into(),
             step_size: StepSizeConfig::Adapt,
             acceptance: 0.92,
             adaptation: Adaptation::Acceptance,
@@ -47,8 +47,8 @@ impl Default for Mala {
 
 impl Kind for Mala {
     fn moves(&self) -> Arc<dyn Explorer> {
-        Arc::new(Hmc {
-            steps: self.steps,
+        self.steps.of(|steps| Hmc {
+            steps,
             leapfrog_steps: 1,
             step_size: self.step_size.step_size(self.adaptation, self.acceptance),
             adapt_masses: self.masses == Masses::Adapt,

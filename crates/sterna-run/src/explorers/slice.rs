@@ -1,6 +1,6 @@
 //! `kind = "slice"`: slice sampling of each coordinate in turn, which needs no score.
 
-use super::Kind;
+use super::{Kind, Steps};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sterna::explorer::Explorer;
@@ -18,8 +18,8 @@ use sterna::explorers;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Slice {
-    /// Sweeps over all coordinates an iteration.
-    pub steps: usize,
+    /// Sweeps over all coordinates an iteration, or "auto".
+    pub steps: Steps,
     /// Width of the first interval, until tuning has seen the coordinates' own.
     pub width: f64,
     /// Widths that an interval may grow to.
@@ -31,14 +31,14 @@ pub struct Slice {
 impl Default for Slice {
     fn default() -> Self {
         let explorers::Slice { sweeps, width, expansions, .. } = explorers::Slice::default();
-        Self { steps: sweeps, width, expansions, torsion_moves: 0 }
+        Self { steps: sweeps.into(), width, expansions, torsion_moves: 0 }
     }
 }
 
 impl Kind for Slice {
     fn moves(&self) -> Arc<dyn Explorer> {
-        Arc::new(explorers::Slice {
-            sweeps: self.steps,
+        self.steps.of(|sweeps| explorers::Slice {
+            sweeps,
             width: self.width,
             expansions: self.expansions,
             ..explorers::Slice::default()

@@ -3,7 +3,7 @@
 use super::{
     Anchor, Components, Fitted, Ground, Kind, PeptideBonds, Prior, ReferenceKind, StandardNormal, Tempered,
 };
-use crate::config::{AcceleratorKind, Config, Device, Numbers, TargetKind};
+use crate::config::{AcceleratorKind, Config, Device, Numbers, PathShape, TargetKind};
 use crate::error::JobError;
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ impl Kind for Auto {
     }
 }
 
-/// Posteriors and targets of users are anywhere and of any width. A transport that was made elsewhere belongs to the reference
+/// Posteriors and targets of users are anywhere and of any width. A path over moved knots needs an end that stays, a transport that was made elsewhere belongs to the reference
 /// that it was made for, and a step size for each chain to chains whose number is known.
 fn wants_fit(problem: &Problem, config: &Config) -> bool {
     let of_a_user = matches!(problem.kind, TargetKind::Own(_) | TargetKind::Stan(_) | TargetKind::Library(_));
@@ -93,5 +93,6 @@ fn wants_fit(problem: &Problem, config: &Config) -> bool {
     let needs_no_network = matches!(config.accelerator, None(_) | Affine(_) | Auto(_));
     let follows = needs_no_network || config.accelerator.trains();
     let on_cpu = config.run.device == Device::Cpu;
-    (of_a_user || is_posterior) && follows && on_cpu && config.explorer.step_sizes().is_none()
+    let straight = config.schedule.path == PathShape::Geometric;
+    (of_a_user || is_posterior) && follows && on_cpu && straight && config.explorer.step_sizes().is_none()
 }

@@ -3,6 +3,7 @@
 use super::number;
 use crate::chemistry::Molecule;
 use serde::{Deserialize, Serialize};
+use sterna::explorers::MOVES;
 use sterna::records::BadPoint;
 use sterna::run::{Results, Run};
 
@@ -61,6 +62,14 @@ pub struct ExplorerSummary {
     /// What they are, where they are no step sizes: `width` of slices.
     #[serde(default = "step_size", skip_serializing_if = "is_step_size")]
     pub size: String,
+    /// Moves an iteration on each chain, where tuning has found their number (`explorer.steps = "auto"`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<u32>,
+}
+
+fn moves_of(described: &[(&str, Vec<f64>)]) -> Vec<u32> {
+    let moves = described.iter().find(|(name, _)| *name == MOVES);
+    moves.map_or_else(Vec::new, |(_, moves)| moves.iter().map(|&moves| moves as u32).collect())
 }
 
 fn step_size() -> String {
@@ -121,6 +130,7 @@ impl Moves {
             explorer: ExplorerSummary {
                 acceptance: results.acceptance.clone(),
                 step_size: results.step_size.clone(),
+                moves: moves_of(&described),
                 size: described.first().map_or_else(step_size, |(name, _)| name.replace('_', " ")),
             },
             bad_densities: BadDensities { count: *count, first: first.as_ref().map(bad) },

@@ -69,6 +69,7 @@ pub(crate) fn sound() -> Summary {
                 acceptance: vec![0.5, 0.9, 0.9, 0.9, 0.9],
                 step_size: vec![0.1; 5],
                 size: "step size".into(),
+                moves: Vec::new(),
             },
             bad_densities: BadDensities::default(),
         },

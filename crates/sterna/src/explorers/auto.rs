@@ -133,7 +133,7 @@ impl Explorer for Auto {
         self.resized(match tuning {
             Tuning::Block { acceptance, gain } => sizes.followed(acceptance, self.acceptance, *gain),
             Tuning::Round { information, spread } if !sizes.fitted => sizes.scaled(information, spread),
-            Tuning::Round { .. } => return None,
+            Tuning::Round { .. } | Tuning::Balance(_) => return None,
             Tuning::Masses { shapes, parts, doublings, reach } => {
                 sizes.shaped(shapes, *parts, *doublings, reach)
             }

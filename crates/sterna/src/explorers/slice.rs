@@ -262,7 +262,7 @@ impl Explorer for Slice {
 
     fn adapt(&self, tuning: &Tuning) -> Option<Arc<dyn Explorer>> {
         let widths = match tuning {
-            Tuning::Block { .. } => return None,
+            Tuning::Block { .. } | Tuning::Balance(_) => return None,
             Tuning::Masses { shapes, .. } => {
                 let widths = shapes.iter().flat_map(|shape| shape.deviations());
                 Batch::from_vec(self.widths.dim(), widths.map(|deviation| WIDTH * deviation).collect())

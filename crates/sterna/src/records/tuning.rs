@@ -1,5 +1,6 @@
 //! What tuning learns from: moves and swaps, slopes along the path, scores and spreads.
 
+use super::jumps::Jumps;
 use super::{Counts, Ladders};
 use crate::call::Scratch;
 use crate::estimates::local_barrier;
@@ -22,12 +23,21 @@ pub struct TuningRecord {
     sums: [Batch; 2],
     row_betas: Vec<f64>,
     row_slopes: Vec<f64>,
+    /// (log η, log π) of each chain, where the path goes over knots that tuning moves.
+    ends: Vec<Vec<[f64; 2]>>,
+    /// How far local moves lead.
+    pub(super) jumps: Jumps,
     #[serde(skip)]
     scratch: Scratch,
 }
 
 /// Iterations that have their memory from the start; those of a longer round get it as they come.
 const MOST_RESERVED: usize = 1 << 16;
+
+/// Iterations with local moves on a chain that can tell what these leave of an autocorrelation.
+const ENOUGH_MOVES: u64 = 50;
+/// What moves leave at the least: those that overshoot have no more use for what follows them.
+const LEAST_LEFT: f64 = 0.02;
 
 impl TuningRecord {
     /// Nothing yet.
@@ -40,6 +50,8 @@ impl TuningRecord {
             sums: [0, 1].map(|_| Batch::zeros(copies * chains, dim)),
             row_betas: vec![0.0; copies * chains],
             row_slopes: vec![0.0; copies * chains],
+            ends: vec![Vec::new(); copies * chains],
+            jumps: Jumps::new(copies, chains, dim),
             scratch: Scratch::default(),
         }
     }
@@ -83,6 +95,35 @@ impl TuningRecord {
             row.iter_mut().for_each(|x| *x = (*x + 5.0 * mean) / (count + 5.0));
         }
         out
+    }
+
+    /// (log η, log π) of the samples of each chain, over the given ladders: the ends of a path over knots.
+    pub fn ends<'a>(
+        records: impl Iterator<Item = &'a TuningRecord> + Clone,
+        chains: usize,
+    ) -> Vec<Vec<[f64; 2]>> {
+        let of = |chain: usize| records.clone().flat_map(move |r| r.ends.iter().skip(chain).step_by(chains));
+        (0..chains).map(|chain| of(chain).flatten().copied().collect()).collect()
+    }
+
+    /// What 1, 2, 4, … iterations of local moves leave of autocorrelations on a chain, as far as rows were seen to stay there: of the
+    /// slope along the path, then of each coordinate. From how far moves lead beside how wide the chain is: 1 − ρ = E(x′ − x)²/(2 Var x).
+    pub fn left<'a>(
+        records: impl Iterator<Item = &'a TuningRecord> + Clone,
+        (chain, chains): (usize, usize),
+        spread: &Batch,
+    ) -> Vec<Vec<f64>> {
+        let slopes = records.clone().flat_map(|r| r.slopes.iter().skip(chain).step_by(chains)).flatten();
+        let (count, sum) = slopes.clone().fold((0.0, 0.0), |(n, sum), slope| (n + 1.0, sum + slope));
+        let variance = slopes.map(|slope| (slope - sum / count).powi(2)).sum::<f64>() / count;
+        let variances: Vec<f64> =
+            std::iter::once(variance).chain(spread.row(chain).iter().map(|s| s * s)).collect();
+        let left = |(square, variance): (&f64, &f64)| match 1.0 - 0.5 * square / variance {
+            left if left.is_finite() => left.max(LEAST_LEFT),
+            _ => 1.0,
+        };
+        let squares = Jumps::mean_squares(records, chain, ENOUGH_MOVES);
+        squares.iter().map(|squares| squares.iter().zip(&variances).map(left).collect()).collect()
     }
 
     /// Standard deviation of each coordinate on each chain (chains × dim), over the given ladders.
@@ -131,9 +172,14 @@ impl Recorder for TuningRecord {
         }
         self.row_betas.iter_mut().enumerate().for_each(|(row, beta)| *beta = betas[ensemble.chain(row)]);
         path.slopes(&self.row_betas, &ensemble.points, &mut self.row_slopes, scratch)?;
+        self.jumps.add(step, &self.row_slopes);
         for row in 0..self.row_betas.len() {
             let place = row / chains * chains + ensemble.chain(row);
             self.slopes[place].push(self.row_slopes[row]);
+            if path.as_spline().is_some() {
+                let points = &ensemble.points;
+                self.ends[place].push([points.log_reference[row], points.target.log_density[row]]);
+            }
             let sums = self.score_squares.row_mut(place);
             for (sum, score) in sums.iter_mut().zip(ensemble.points.score.row(row)) {
                 let square = score * score;
@@ -159,6 +205,8 @@ impl Ladders for TuningRecord {
         self.sums.iter_mut().zip(other.sums).for_each(|(sums, other)| sums.append(other));
         self.row_betas.extend(other.row_betas);
         self.row_slopes.extend(other.row_slopes);
+        self.ends.extend(other.ends);
+        self.jumps.append(other.jumps);
     }
 
     fn split_off(&mut self, copies: usize) -> Self {
@@ -171,15 +219,18 @@ impl Ladders for TuningRecord {
             sums: self.sums.each_mut().map(|sums| sums.split_off(rows)),
             row_betas: self.row_betas.split_off(rows),
             row_slopes: self.row_slopes.split_off(rows),
+            ends: self.ends.split_off(rows),
+            jumps: self.jumps.split_off(copies),
             scratch: Scratch::default(),
         }
     }
 
     fn is_sound(&self, copies: usize, chains: usize, dim: usize) -> bool {
         let rows = copies * chains;
-        let lengths = [self.slopes.len(), self.row_betas.len(), self.row_slopes.len()];
+        let lengths = [self.slopes.len(), self.row_betas.len(), self.row_slopes.len(), self.ends.len()];
         self.counts.is_sound(copies, chains, dim)
-            && lengths == [rows; 3]
+            && lengths == [rows; 4]
+            && self.jumps.is_sound(copies, chains, dim)
             && self.beyond.len() == copies
             && [&self.score_squares, &self.sums[0], &self.sums[1]]
                 .iter()

@@ -233,6 +233,7 @@ impl Run {
         self.ladder.measure_barrier();
         let trace = self.trace_round();
         self.progress.rounds.push(trace);
+        let balance = self.seen_balance();
         let barriers = self.ladder.barrier.of_legs();
         let seen = self.draws_of_round();
         let acceptance = self.acceptance_of_round();
@@ -256,6 +257,7 @@ impl Run {
         if settled || last {
             self.look_outwards(&seen)?;
             self.reach_out(&seen)?;
+            self.balance(balance);
         }
         if let Some(reference) = self.reference.as_mut().filter(|_| !(settled || last)) {
             reference.broaden_anchor(round, barriers[1]);

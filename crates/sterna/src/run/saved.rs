@@ -15,7 +15,7 @@ use crate::error::BadState;
 use crate::exchange::Alone;
 use crate::iteration::Sampler;
 use crate::path::AnnealingPath;
-use crate::paths::Geometric;
+use crate::paths::{Geometric, Knot, Spline};
 use crate::records::Ladders;
 use crate::schedule::Schedule;
 use crate::streams::Streams;
@@ -37,6 +37,8 @@ struct State<Shards, Samples> {
     fits: SavedFits<Samples>,
     /// Where the reference is fitted.
     reference: Option<reference::State>,
+    /// Where the path goes over knots that tuning has moved.
+    knots: Vec<Knot>,
     engine_replaced: Option<String>,
 }
 
@@ -79,6 +81,7 @@ impl Run {
             shards: &self.ladder.shards,
             fits: self.fits.save()?,
             reference: self.reference.as_ref().map(reference::Fitted::saved),
+            knots: sampler.path.as_spline().map_or(Vec::new(), |path| path.knots().to_vec()),
             engine_replaced: self.by_engine.replaced.clone(),
         };
         postcard::to_allocvec(&state).map_err(|e| BadState::Unreadable(e.to_string()).into())
@@ -140,7 +143,7 @@ impl Run {
         };
         let path = match &reference {
             Some(reference) => reference.path(&settings)?,
-            None => given.clone(),
+            None => over(state.knots, &given)?,
         };
         let acceleration = acceleration.on(&path);
         let fits = Fits::restore(state.fits, &acceleration)?;
@@ -267,6 +270,15 @@ impl Fits {
             (Some(record), _) => rebuild(acceleration, record.to_vec())?.path,
             (None, _) => None,
         })
+    }
+}
+
+/// The path over such knots; as it was given, where it goes over none.
+fn over(knots: Vec<Knot>, given: &Arc<dyn AnnealingPath>) -> Result<Arc<dyn AnnealingPath>> {
+    match given.as_spline() {
+        Some(path) => Ok(Arc::new(Spline::new(path.ground().clone(), knots)?)),
+        None if knots.is_empty() => Ok(given.clone()),
+        None => Err(BadState::Contradiction.into()),
     }
 }
 

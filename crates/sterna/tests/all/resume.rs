@@ -4,9 +4,9 @@ use std::sync::Arc;
 use sterna::acceleration::{Acceleration, Collected, Fit, FitAffine, FitCmcd, FitReport, Fitted, Fitting};
 use sterna::accelerator::Accelerator;
 use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator, NoDrift};
-use sterna::explorers::{Hmc, StepSize};
+use sterna::explorers::{Hmc, Repeated, StepSize};
 use sterna::path::AnnealingPath;
-use sterna::paths::{Diffused, Geometric, Reference};
+use sterna::paths::{Diffused, Geometric, Reference, Spline};
 use sterna::run::{Criterion, Run, Settings, Stage};
 use sterna::targets::{Gmm, Normal};
 use sterna::{Batch, Error, Evaluation, Result, Target};
@@ -141,6 +141,7 @@ fn parts(kind: usize) -> (Arc<dyn AnnealingPath>, Acceleration) {
             (geometric(), Acceleration::Fitted(Arc::new(cmcd)))
         }
         3 => (diffused(), Acceleration::Given(Arc::new(diffusion()))),
+        6 => (Arc::new(Spline::new(geometric(), Vec::new()).unwrap()), Acceleration::None),
         _ => (geometric(), Acceleration::Fitted(Arc::new(FitPath { useless: kind == 5 }))),
     }
 }
@@ -149,19 +150,30 @@ pub(super) fn on<T: Send>(threads: usize, job: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(job)
 }
 
+/// A path whose knots move, with moves whose number is found, has rounds enough for both.
+fn of_kind(kind: usize, settings: Settings) -> Settings {
+    match kind {
+        6 => {
+            let explorer = std::sync::Arc::new(Repeated::new(std::sync::Arc::new(Hmc::default())));
+            Settings { rounds: 4, explorer, ..settings }
+        }
+        _ => settings,
+    }
+}
+
 pub(super) fn start(kind: usize, settings: Settings) -> Run {
     let (path, acceleration) = parts(kind);
-    Run::accelerated(path, settings, acceleration).unwrap()
+    Run::accelerated(path, of_kind(kind, settings), acceleration).unwrap()
 }
 
 pub(super) fn restore(kind: usize, settings: Settings, saved: &[u8]) -> Result<Run> {
     let (path, acceleration) = parts(kind);
-    Run::restore(path, settings, acceleration, saved)
+    Run::restore(path, of_kind(kind, settings), acceleration, saved)
 }
 
 #[test]
 fn restored_runs_are_the_same_to_the_bit() {
-    for kind in 0..6 {
+    for kind in 0..7 {
         let whole = {
             let mut run = start(kind, settings());
             run.complete().unwrap();
@@ -189,7 +201,7 @@ fn restored_runs_are_the_same_to_the_bit() {
         for stage in [Stage::Collecting, Stage::Fitting] {
             assert_eq!(stages.contains(&stage), fitted, "{stages:?}");
         }
-        assert_eq!(stages.contains(&Stage::Retuning(1)), kind >= 4, "{stages:?}");
+        assert_eq!(stages.contains(&Stage::Retuning(1)), [4, 5].contains(&kind), "{stages:?}");
         assert!(stages.contains(&Stage::Tuning(1)) && stages.contains(&Stage::BurnIn));
     }
 }
@@ -207,7 +219,7 @@ fn a_useless_path_is_given_up() {
 
 #[test]
 fn a_finished_run_can_be_made_longer() {
-    for kind in 0..6 {
+    for kind in 0..7 {
         let long = Settings { iterations: 400, ..settings() };
         let mut whole = start(kind, long.clone());
         whole.complete().unwrap();

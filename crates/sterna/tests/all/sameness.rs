@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use sterna::acceleration::{Acceleration, FitAffine, FitCmcd, FitMonotone};
 use sterna::accelerators::{Diffusion, DiffusionSteps, Identity, Integrator, NoDrift};
-use sterna::explorers::{Hmc, StepSize, StepSizes};
+use sterna::explorers::{Hmc, Repeated, StepSize, StepSizes};
 use sterna::path::AnnealingPath;
 use sterna::paths::{Diffused, Geometric, Reference};
 use sterna::records::SamplingRecord;
@@ -95,8 +95,11 @@ fn settings(criterion: Criterion, step_size: StepSize) -> Settings {
     }
 }
 
-fn all_settings() -> [Settings; 2] {
+fn all_settings() -> [Settings; 3] {
+    let adapt = StepSize::Adapt { acceptance: 0.9 };
+    let repeated = Arc::new(Repeated::new(Arc::new(Hmc { leapfrog_steps: 1, ..Hmc::default() })));
     [
+        Settings { explorer: repeated, ..settings(Criterion::Barrier, adapt) },
         settings(Criterion::Barrier, StepSize::Adapt { acceptance: 0.9 }),
         settings(Criterion::Rejection, StepSize::Fixed(0.05)),
     ]

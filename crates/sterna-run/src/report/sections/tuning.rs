@@ -129,21 +129,27 @@ fn acceptance(explorer: &ExplorerSummary, wanted: Option<f64>, way: &str) -> Opt
         Axis::linear("share of moves accepted", 0.0, 1.0),
     )
     .height(240.0)
-    .caption(match steps_in_use(explorer)[..] {
-        [(_, size)] => {
-            format!(
-                "Chains without a bar draw exactly. The {} in use is {}.",
-                explorer.size,
-                significant(size, 3)
-            )
-        }
-        _ => "Chains without a bar draw exactly.".into(),
+    .caption({
+        let size = match steps_in_use(explorer)[..] {
+            [(_, size)] => format!(" The {} in use is {}.", explorer.size, significant(size, 3)),
+            _ => String::new(),
+        };
+        let moves = match explorer.moves.is_empty() {
+            true => "",
+            false => " How many moves a chain makes between two swaps was found in tuning: point at a bar to see it.",
+        };
+        format!("Chains without a bar draw exactly.{size}{moves}")
     })
     .description(format!("Acceptance of local moves on {chains} chains; the least is {}.", percent(least)));
     for (n, &a) in acceptance.iter().enumerate().filter(|(_, a)| a.is_finite()) {
         let at = n as f64;
         chart.column(&shade(n, chains), at, a);
-        chart.tip(at, a, format!("chain {n}: {}", percent(a)));
+        let moves = match explorer.moves.get(n) {
+            None => String::new(),
+            Some(1) => ", 1 move an iteration".into(),
+            Some(moves) => format!(", {moves} moves an iteration"),
+        };
+        chart.tip(at, a, format!("chain {n}: {}{moves}", percent(a)));
     }
     if let Some(wanted) = wanted {
         chart.line("dash ink", &[(-0.6, wanted), (chains as f64 - 0.4, wanted)]);
