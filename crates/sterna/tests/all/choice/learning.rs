@@ -1,6 +1,6 @@
 //! What is trained is trained as long as that pays, slice by slice.
 
-use super::{PRECISION, choose, has_the_same_bits_however_it_is_cut, run_of, settings, wells};
+use super::{PRECISION, choose, run_of, settings, wells};
 use crate::resume::{answers, on};
 use std::sync::Arc;
 use sterna::Result;
