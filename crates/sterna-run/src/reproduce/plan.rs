@@ -173,8 +173,10 @@ impl Problem {
             (Self::Gmm, Budget::Quick) => vec![row(Flow, 1), row(Cmcd, 5), row(Diffusion, 5), row(Plain, 0)],
             (_, Budget::Quick) => vec![row(Cmcd, 5), row(Plain, 0)],
             (Self::Gmm, _) => {
+                let flows = [row(Flow, 1), row(Spline, 1)];
+                let flows = if budget == Budget::Full { &flows[..1] } else { &flows };
                 let own = [row(NoDrift, 1), row(NoDrift, 5)];
-                [&[row(Flow, 1), row(Spline, 1)][..], &cmcd, &diffusion, &plain, &own].concat()
+                [flows, &cmcd, &diffusion, &plain, &own].concat()
             }
             _ => [&cmcd[..], &diffusion, &plain, &[row(NoDrift, 1), row(NoDrift, 5)]].concat(),
         }
@@ -254,14 +256,6 @@ impl Problem {
                         ("training.steps", "26000"),
                         ("training.fine_tune", "8000"),
                     ],
-                    // Smaller than the paper's: a layer costs some seven times as much.
-                    Method::Spline => &[
-                        ("network.layers", "12"),
-                        ("network.width", "96"),
-                        ("training.batch", "1024"),
-                        ("training.collect", "100000"),
-                        ("training.steps", "15000"),
-                    ],
                     // Long trainings learn few samples by heart, and a batch is shared by all pairs. Where little is
                     // left to be learned for each, that matters.
                     Method::Cmcd if chains > self.middle(budget) && row.steps == 5 => &[
@@ -289,7 +283,7 @@ impl Problem {
                         ("training.steps", "24000"),
                     ],
                 };
-                let together = *self == Self::Gmm && !matches!(row.method, Method::Flow | Method::Spline);
+                let together = *self == Self::Gmm && row.method != Method::Flow;
                 let together = together.then_some(("network.coordinates", "together"));
                 let all = common.iter().chain(own).copied().chain(together);
                 all.map(|(key, value)| (key, value.to_string())).collect()

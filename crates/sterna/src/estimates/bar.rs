@@ -1,7 +1,7 @@
 //! Bennett's acceptance ratio on path weights: log Zₙ/Zₙ₋₁ from both directions at once (§3.2).
 
 use super::folded::FoldedWeights;
-use crate::lanes::one::{exp, ln};
+use crate::lanes::one::{exp, exps, ln};
 
 /// The ratio and how the equation it solves responds to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +17,31 @@ pub struct Bar {
 /// 1/(1 + e⁻ˣ).
 pub(super) fn sigmoid(x: f64) -> f64 {
     if x < 0.0 { exp(x) / (1.0 + exp(x)) } else { 1.0 / (1.0 + exp(-x)) }
+}
+
+/// σ at each of some weights, seen from somewhere: `then` has the weight, how many it stands for, and σ.
+pub(super) fn each_sigmoid(
+    mut weights: impl Iterator<Item = (f64, f64)>,
+    seen: impl Fn(f64) -> f64,
+    mut then: impl FnMut(f64, f64, f64),
+) {
+    const AT_ONCE: usize = 64;
+    let (mut held, mut powers) = ([(0.0, 0.0, 0.0); AT_ONCE], [0.0; AT_ONCE]);
+    loop {
+        let mut count = 0;
+        for (w, n) in weights.by_ref().take(AT_ONCE) {
+            let x = seen(w);
+            (held[count], powers[count]) = ((w, n, x), -x.abs());
+            count += 1;
+        }
+        if count == 0 {
+            return;
+        }
+        exps(&mut powers[..count]);
+        for (&(w, n, x), power) in held.iter().zip(&powers[..count]) {
+            then(w, n, if x < 0.0 { power / (1.0 + power) } else { 1.0 / (1.0 + power) });
+        }
+    }
 }
 
 /// Log-weights of one direction, each with the number of proposals it stands for.
@@ -86,17 +111,23 @@ pub(super) fn bar_of(forward: &Weighted, backward: &Weighted) -> Bar {
     // By how much the first side exceeds the second, how fast they part, and the lesser of the two.
     let excess = |c: f64| {
         let (mut value, mut slope) = (0.0, 0.0);
-        for &(w, n) in &forward.0 {
-            let s = sigmoid(w - c - shift);
-            value += n * s;
-            slope += n * s * (1.0 - s);
-        }
+        each_sigmoid(
+            forward.0.iter().copied(),
+            |w| w - c - shift,
+            |_, n, s| {
+                value += n * s;
+                slope += n * s * (1.0 - s);
+            },
+        );
         let first: f64 = value;
-        for &(w, n) in &backward.0 {
-            let s = sigmoid(c + shift - w);
-            value -= n * s;
-            slope += n * s * (1.0 - s);
-        }
+        each_sigmoid(
+            backward.0.iter().copied(),
+            |w| c + shift - w,
+            |_, n, s| {
+                value -= n * s;
+                slope += n * s * (1.0 - s);
+            },
+        );
         (value, slope, first.min(first - value))
     };
     let (mut low, mut high) = bracket(middle(forward, backward) - shift, |c| excess(c).0 > 0.0);

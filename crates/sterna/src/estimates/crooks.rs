@@ -4,7 +4,7 @@
 //! cross at l = c = log Zₙ/Zₙ₋₁. A logistic regression of "backward or forward" on l therefore has
 //! slope 1 and its zero at c; anything else means wrong weights or chains that are not at their laws.
 
-use super::bar::{Weighted, bar_of, sigmoid};
+use super::bar::{Weighted, bar_of, each_sigmoid};
 use crate::lanes::one::ln;
 
 /// Where the two work histograms cross, and the slope of their log-ratio there.
@@ -43,16 +43,16 @@ pub(super) fn crooks_of(forward: &Weighted, backward: &Weighted, ratio: f64) -> 
     for _ in 0..60 {
         let (mut g0, mut g1, mut h00, mut h01, mut h11) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for (side, label) in [(forward, 0.0), (backward, 1.0)] {
-            for (l, n) in side.finite() {
+            let odds = |l: f64| prior + offset + slope * (near(l) - middle);
+            each_sigmoid(side.finite(), odds, |l, n, p| {
                 let t = near(l) - middle;
-                let p = sigmoid(prior + offset + slope * t);
                 let (miss, weight) = (n * (label - p), n * p * (1.0 - p));
                 g0 += miss;
                 g1 += miss * t;
                 h00 += weight;
                 h01 += weight * t;
                 h11 += weight * t * t;
-            }
+            });
         }
         let determinant = h00 * h11 - h01 * h01;
         if determinant.is_nan() || determinant <= 1e-300 * h00 * h00 {
