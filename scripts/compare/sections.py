@@ -60,7 +60,7 @@ lattice in the modes of the free field that comes nearest, and its path begins t
 short ones (seed 1 to ESS 2,000: 47 evaluations for an effective |M| in place of 172 at L = 6, 284 in place of 1,417 at L = 12, with 4 and 7 chains in place of 7 and 13). `hmc` moves in
 plain coordinates, `hmc in modes` in the same modes, which halves what an effective draw costs it at L = 12 and brings nothing at L = 6. With one phase a ladder pays its chains for log Z alone. Where moves of the target chain alone would cost less than half, the note `idle-ladder`
 ([alarms.md](alarms.md)) says so: who wants no log Z, and knows that there is one phase, may use plain HMC.
-At L = 32 the two susceptibilities are 2.9 of their errors apart, on one and two seeds: `hmc` there forgets |M| in 277 draws, and its error comes from blocks of 100.
+At L = 32 the susceptibilities of sterna and of `hmc in modes` are 1.2 of their errors apart; `hmc` in sites forgets |M| in 277 draws there, and its error comes from blocks of 100.
 The last lattice has two phases (λ = 3.8, chosen so that HMC would keep its sign): there tempering is what finds both. Draws are what is kept: an iteration of sterna, ten
 leapfrogs of `hmc`.
 
