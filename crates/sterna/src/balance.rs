@@ -16,9 +16,9 @@ use crate::lanes::one;
 ///
 /// ```
 /// use sterna::balance::Balance;
-/// // Half of all swaps pass; a move at the target leaves 0.9 of what is slow, and each further one as much of the rest.
+/// // Hardly a swap passes; a move at the target leaves 0.9 of what is slow, and each further one as much of the rest.
 /// let balance = |left: f64| Balance {
-///     rejections: vec![0.5; 3],
+///     rejections: vec![0.99; 3],
 ///     left: vec![vec![vec![0.0]], vec![vec![0.4]], vec![vec![0.6]], (0..4).map(|k| vec![left.powi(1 << k)]).collect()],
 ///     shares: vec![0.0, 1.0, 1.0, 1.0],
 ///     alone: false,
