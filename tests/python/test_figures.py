@@ -222,7 +222,7 @@ def test_rates_against_the_dimension_are_recounted():
     ("standard", "alanine_dipeptide", "alanine"), ("full", "gmm10", "gmm")])
 def test_tables_are_means_over_seeds(budget, table, target):
     paper = json.loads((ROOT / "crates/sterna-run/assets/tables.json").read_text())[table]
-    names = {"PT": ("plain", "pt", 0), "NF-APT": ("flow", "nf", 1), "PT, adapted moves": ("adapted", None, 0),
+    names = {"PT": ("plain", "pt", 0), "NF-APT": ("flow", "nf", 1), "NF-APT, splines": ("spline", None, 1), "PT, adapted moves": ("adapted", None, 0),
              "Diff-PT": ("diffusion-k0", "diff", 0), "temperature scaling": ("scaling", None, 1),
              "conditional affine": ("affine", None, 1)}
     for k in (1, 2, 5):
